@@ -3,7 +3,7 @@
  *
  * Tensor memory is 128 lanes by 512 columns of 32 bits in each SM; an address is lane << 16 |
  * column. It is allocated by columns. Products are added to accumulators there: row r of D is
- * lane r, a column of D one column. A warp loads only from the 32 lanes of its number modulo 4.
+ * lane r, a column of D one column. A warp accesses only the 32 lanes of its number modulo 4.
  *
  * `group` is the number of CTAs that execute an MMA together: 1, or 2 for a pair, the CTAs 2i and
  * 2i + 1 of a cluster. One thread of the even CTA, the leader, issues for both. The MMA reads
@@ -12,7 +12,7 @@
  *
  *   operation        issued by             complete when
  *   mma, cp          one thread            a commit that follows has arrived on its mbarrier
- *   ld               all lanes of a warp   tmem_wait_loads()
+ *   ld, st           all lanes of a warp   tmem_wait_loads(), tmem_wait_stores()
  *   alloc, dealloc   all lanes of a warp   it returns
  *
  * Between threads: complete, tcgen05_fence_before(), synchronise, tcgen05_fence_after(). A commit
@@ -126,6 +126,63 @@ DEVICE void tmem_wait_loads(float (&d)[64])
 	asm volatile("tcgen05.wait::ld.sync.aligned;" : REG64("+f") :: "memory");
 }
 
+#define REG32(constraint) REG8(constraint, 0), REG8(constraint, 8), REG8(constraint, 16), \
+	REG8(constraint, 24)
+#define REGISTERS32 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+
+/* 32 columns, or one. The registers must not be used before tmem_wait_loads() and tmem_loaded(). */
+DEVICE void tmem_load(uint32_t (&d)[32], uint32_t address)
+{
+	asm volatile("tcgen05.ld.sync.aligned.32x32b.x32.b32 " REGISTERS32 ", [%32];"
+		: REG32("=r") : "r"(address) : "memory");
+}
+
+DEVICE void tmem_load(uint32_t &d, uint32_t address)
+{
+	asm volatile("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%0}, [%1];"
+		: "=r"(d) : "r"(address) : "memory");
+}
+
+/* Waits for all loads of this warp. */
+DEVICE void tmem_wait_loads()
+{
+	asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+}
+
+/* Follows tmem_wait_loads(): no instruction, but the compiler uses the registers only after it. */
+DEVICE void tmem_loaded(uint32_t (&d)[32])
+{
+	asm volatile("" : REG32("+r"));
+}
+
+DEVICE void tmem_loaded(uint32_t &d)
+{
+	asm volatile("" : "+r"(d));
+}
+
+/* ---- registers to tensor memory: 32 columns, or one, of the warp's 32 lanes ---- */
+
+DEVICE void tmem_store(uint32_t address, const uint32_t (&d)[32])
+{
+	asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%32], " REGISTERS32 ";"
+		:: REG32("r"), "r"(address) : "memory");
+}
+
+DEVICE void tmem_store(uint32_t address, uint32_t d)
+{
+	asm volatile("tcgen05.st.sync.aligned.32x32b.x1.b32 [%1], {%0};"
+		:: "r"(d), "r"(address) : "memory");
+}
+
+/* Waits for all stores of this warp. */
+DEVICE void tmem_wait_stores()
+{
+	asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+}
+
+#undef REGISTERS32
+#undef REG32
 #undef REG64
 #undef REG8
 
@@ -141,6 +198,18 @@ DEVICE uint64_t tcgen05_tile(const void *smem)
 		version << 46 | swizzle_128b << 61;
 }
 
+/* A tile whose rows are the k of the product, in blocks of columns that are `block` bytes apart.
+ * `row`: bytes of a row of a block, 128 or 64, and TMA's swizzle of that size. 16 rows further: add
+ * `row`. */
+template <int row> DEVICE uint64_t tcgen05_tile_rows(const void *smem, uint32_t block)
+{
+	static_assert(row == 128 || row == 64, "swizzles that the kernels use");
+	const uint64_t atom = 8 * row >> 4, version = 1, swizzle = row == 128 ? 2 : 4;
+
+	return (uint64_t)(smem_at(smem) >> 4 & 0x3fff) | (uint64_t)(block >> 4) << 16 | atom << 32 |
+		version << 46 | swizzle << 61;
+}
+
 /* What all MMAs have: A and B with K innermost, `m` and `n` of the group's D */
 DEVICE uint32_t mma_shape(int m, int n)
 {
@@ -151,6 +220,18 @@ DEVICE uint32_t mma_shape(int m, int n)
 DEVICE uint32_t mma_bf16(int m, int n)
 {
 	return 1u << 4 | 1u << 7 | 1u << 10 | mma_shape(m, n);
+}
+
+/* For mma_f16(): A and B of half, sums of float; the second one for B described by
+ * tcgen05_tile_rows() */
+DEVICE uint32_t mma_half(int m, int n)
+{
+	return 1u << 4 | mma_shape(m, n);
+}
+
+DEVICE uint32_t mma_half_rows(int m, int n)
+{
+	return 1u << 16 | mma_half(m, n);
 }
 
 /* ---- MMA: D = A B^T + (accumulate ? D : 0). Executed by one thread of the leader ---- */
@@ -165,6 +246,18 @@ DEVICE void mma_f16(uint32_t d, uint64_t a, uint64_t b, uint32_t descriptor, boo
 		"tcgen05.mma.cta_group::", ".kind::f16 [%0], %1, %2, %3, p;\n\t"
 		"}",
 		:: "r"(d), "l"(a), "l"(b), "r"(descriptor), "r"((int)accumulate) : "memory");
+}
+
+/* The same with A in tensor memory, two elements of a row in each column: 16 are 8 columns */
+template <int group>
+DEVICE void mma_f16_tmem(uint32_t d, uint32_t a, uint64_t b, uint32_t descriptor, bool accumulate)
+{
+	IN_GROUP(group, "{\n\t"
+		".reg .pred p;\n\t"
+		"setp.ne.b32 p, %4, 0;\n\t"
+		"tcgen05.mma.cta_group::", ".kind::f16 [%0], [%1], %2, %3, p;\n\t"
+		"}",
+		:: "r"(d), "r"(a), "l"(b), "r"(descriptor), "r"((int)accumulate) : "memory");
 }
 
 /* ---- MMA with scales: each 32 or 16 columns of a row of A or B have a factor in tensor memory.
@@ -231,6 +324,15 @@ DEVICE void group_load(void *smem, const CUtensorMap *map, int x, int y, uint32_
 	IN_GROUP(group, "cp.async.bulk.tensor.2d.cta_group::",
 		".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];",
 		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(full) : "memory");
+}
+
+template <int group>
+DEVICE void group_load(void *smem, const CUtensorMap *map, int x, int y, int z, uint32_t full)
+{
+	IN_GROUP(group, "cp.async.bulk.tensor.3d.cta_group::",
+		".shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+		"[%0], [%1, {%2, %3, %4}], [%5];",
+		:: "r"(smem_at(smem)), "l"(map), "r"(x), "r"(y), "r"(z), "r"(full) : "memory");
 }
 
 /* To the same address of each CTA in `mask`; the bytes that land in a CTA count on the barrier of

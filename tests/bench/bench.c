@@ -118,6 +118,8 @@ static const struct work {
 	{ "tcgen05 gemm 4096, pairs", "tcgen05_gemm/tcgen05_gemm --m=4096 --n=4096 --k=4096 "
 		"--cluster=2 --no-check" },
 	{ "attention 1x4x2048x64", "attention/fa2_split_q --b=1 --h=4 --n=2048 --no-check" },
+	{ "... Blackwell, pairs", "attention/blackwell --b=1 --h=4 --n=2048 --ctas=2 --grid=0 "
+		"--no-check" },
 	{ "ring 1 GiB", "ring/ring --rows=262144 --ctas=0 --no-check" },
 };
 
