@@ -13,6 +13,7 @@
 #include "check.h"
 #include "clock.h"
 #include "report.h"
+#include "tmem_alloc.h"
 #include "warp.h"
 
 #include <pthread.h>
@@ -162,6 +163,7 @@ struct cta {
 	uint32_t narrow[2];
 	uint64_t exited_waited;  /* phases of barrier.cluster that an exited lane waited for */
 	VEC(struct remote_use) remote_uses;
+	struct tmem_allocs allocs;
 };
 
 struct stuck {

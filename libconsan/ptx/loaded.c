@@ -12,7 +12,7 @@ struct search {
 	unsigned steps;            /* instructions that may still be looked at */
 };
 
-struct left { bool at[MOST_REGS]; unsigned n; }; /* not read so far */
+struct left { bool at[MOST_REGS]; unsigned n; }; /* neither read nor overwritten so far */
 
 static void take(const struct search *s, const struct ptx_operand *o, struct left *left)
 {
@@ -60,7 +60,7 @@ static bool read_from(struct search *s, uint32_t at, struct left left, unsigned 
 
 			if (!s->steps--)
 				return false;
-			for (unsigned o = ptx_written(i); o < i->noperands && i->guard == PTX_NO_REG; o++)
+			for (unsigned o = 0; o < i->noperands && i->guard == PTX_NO_REG; o++)
 				take(s, &i->operand[o], &left);
 			if (!left.n)
 				return true;
