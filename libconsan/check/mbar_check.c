@@ -105,10 +105,11 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
-/* The waiting warp later issued a load whose bytes the arriving lanes have observed: so its wait
- * took place before, although the bytes release nothing else (A18). This happens where bytes are
- * expected before the buffer is known to be free. */
-static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes,
+/* The waiting warp later issued a load whose bytes the arriving lanes have observed, or the waiting
+ * lane a tcgen05 operation whose commit they have: so its wait took place before, although that
+ * releases nothing else (A18). This happens where bytes are expected before the buffer is known to
+ * be free, and in a ring that one thread empties by tcgen05.mma. */
+static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
@@ -120,7 +121,7 @@ static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes
 			&& frontier_full(&c->space, f, PLANE_G, agent_slot(c, k)) >= s->epoch)
 			return true;
 	}
-	return false;
+	return f && tc_follows(c, f, x);
 }
 
 /* Is a wait for the previous phase ordered before: one for all these lanes, or one for each of
@@ -143,7 +144,7 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 				left &= ~(rest & -rest);
 	}
 	for (size_t i = 0; left && !same_warp && i < m->waits.n; i++)
-		if (waited_before_load(c, w, left, &m->waits.at[i]))
+		if (waited_before_issue(c, w, left, &m->waits.at[i]))
 			return true;
 	return !left;
 }
