@@ -1,4 +1,4 @@
-/* wgmma.mma_async, also .sp: every type, N, swizzle and major-ness, A in shared memory or registers.
+/* wgmma.mma_async, also .sp: each type, N, swizzle and major-ness, A in shared memory or registers.
  * References: ISA 9.7.15.5 (fragments, matrix layouts, descriptors).
  *
  * Shared memory is filled with an image of random elements; the reference reads the elements from
