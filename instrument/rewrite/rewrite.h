@@ -62,7 +62,7 @@ struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
 	bool emulated, global, drains;
-	bool together;                   /* it has collectives of whole warps that are not recorded */
+	bool together;                   /* rewrite_has_together() of a function */
 	unsigned waits;                  /* waits for mbarriers that were written */
 	struct text text;
 	VEC(struct rewrite_site) site;   /* element 0 is not used */

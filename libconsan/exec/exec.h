@@ -89,6 +89,7 @@ struct exec_kernel_info {
 	bool coupled;              /* what an instruction returns depends on the order in which
 				      clusters run: strong reads of global memory, malloc, printf */
 	bool polls_shared;         /* it has strong loads of shared memory */
+	bool polls;                /* a loop waits for what another thread writes to global memory */
 	bool takes_locks;          /* and is coupled: locks in global memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const char *unchecked;     /* it can be executed, but not checked: why; or NULL */

@@ -214,6 +214,7 @@ struct worker {
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */
+	bool early;              /* clusters start before others perform parked accesses */
 	uint64_t rng;
 	VEC(struct xparked) parked; /* in the order in which they arrived */
 	uint32_t version[64];    /* by place: strong accesses that changed it */

@@ -110,17 +110,19 @@ static __attribute__((noinline)) void emit_load(struct warp *w, const struct xop
 }
 
 static __attribute__((noinline)) void load_old(struct warp *w, uint32_t old, uint32_t form,
-	unsigned char *to)
+	const uint32_t *dst)
 {
 	const unsigned size = FORM_SIZE(form);
 	unsigned char t[8 * LANES];
 
-	for EACH_LANE(l, old) {
-		const uint64_t v = reads_value(w, l);
+	for (unsigned e = 0; e < FORM_VEC(form); e++) {
+		for EACH_LANE(l, old) {
+			const uint64_t v = reads_value(w, l, e);
 
-		memcpy(t + l * size, &v, size);
+			memcpy(t + l * size, &v, size);
+		}
+		widen(t, size, FORM_SEXT(form), FORM_REG(form), old, w->r + dst[e]);
 	}
-	widen(t, size, FORM_SEXT(form), FORM_REG(form), old, to);
 }
 
 REACH_INLINE enum step load(struct warp *w, const struct xop *x,
@@ -138,11 +140,11 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
 		return STEP_PARK;
 	if (__builtin_expect(held && w->worker->reads, 0))
-		old = old_lanes(w, x, lanes, &r, size, vec);
+		old = old_lanes(w, x, lanes, &r, FORM_ATOM(form), form & FORM_WHOLE ? 1 : vec);
 	if (old)
-		emit_load(w, x, lanes, old, size * vec, size, &r);
+		emit_load(w, x, lanes, old, size * vec, FORM_ATOM(form), &r);
 	else if (w->sink)
-		reach_emit(w, x, lanes, MODE_READ, size * vec, size, 0, &r);
+		reach_emit(w, x, lanes, MODE_READ, size * vec, FORM_ATOM(form), 0, &r);
 	if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
 	for (unsigned v = 0; v < vec; v++) {
@@ -157,7 +159,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		widen(t, size, FORM_SEXT(form), reg, lanes, d);
 	}
 	if (old)
-		load_old(w, old, form, w->r + dst[0]);
+		load_old(w, old, form, dst);
 	reach_end(w, held, false);
 	return STEP_NEXT;
 }
@@ -312,7 +314,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		stored.s.unchanged = unchanged_known;
 	}
 	if (w->sink && !(collide && shared))
-		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size, collide && r.space != SP_LOCAL
+		reach_emit(w, x, lanes, MODE_WRITE, size * vec, FORM_ATOM(form), collide && r.space != SP_LOCAL
 			&& w->sink->want_global ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0, &r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
@@ -328,7 +330,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	if (collide && shared)
 		/* a lane that does not find what it stored was overwritten by another one: no other worker
 		 * writes shared memory in between */
-		reach_emit(w, x, lanes, MODE_WRITE, size * vec, size,
+		reach_emit(w, x, lanes, MODE_WRITE, size * vec, FORM_ATOM(form),
 			other_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	w->stored = NULL;
 	reach_end(w, held, true);
@@ -420,7 +422,7 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 		/* b128: two halves */
 		x->o[0] = dst ? dec_dst(d, o, t) : dec_src(d, o, t);
 		x->o[1] = x->o[0] + 256;
-		x->o[MX_FORM] = FORM(8, 2, 8, 0);
+		x->o[MX_FORM] = FORM(8, 2, 8, 0) | FORM_WHOLE;
 		return true;
 	}
 	if (!size || size > 8 || (vec & (vec - 1)) || vec > 16 || size * vec > 32)

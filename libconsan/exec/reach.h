@@ -12,13 +12,17 @@
 /* xop.o of every memory op */
 enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 
-/* o[MX_FORM]: size of an element, number of elements, bytes of the register */
+/* o[MX_FORM]: size of an element, number of elements, bytes of the register. FORM_WHOLE: they are
+ * parts of one element (b128). */
+#define FORM_WHOLE (1u << 25)
 #define FORM(size, vec, reg, sext) \
 	((uint32_t)(size) | (uint32_t)(vec) << 8 | (uint32_t)(reg) << 16 | (uint32_t)(sext) << 24)
 #define FORM_SIZE(f) ((f) & 255)
 #define FORM_VEC(f) ((f) >> 8 & 255)
 #define FORM_REG(f) ((f) >> 16 & 255)
 #define FORM_SEXT(f) ((f) >> 24 & 1)
+/* The bytes that are accessed at once */
+#define FORM_ATOM(f) ((f) & FORM_WHOLE ? FORM_SIZE(f) * FORM_VEC(f) : FORM_SIZE(f))
 /* o[MX_ORDER]: ev_sem, ev_scope, event flags, whether a load counts as a poll */
 #define ORDER(sem, scope, flags, poll) \
 	((uint32_t)(sem) | (uint32_t)(scope) << 8 | (uint32_t)(flags) << 16 \

@@ -21,7 +21,7 @@ struct reads {
 	uint64_t mark[MARKS / 64]; /* by 16 bytes: may there be locations? */
 	uint32_t live[LIVE], nlive; /* a ring */
 	struct view *sc;         /* of fence.sc at gpu scope or wider */
-	uint64_t value[LANES];
+	uint64_t value[LANES][READS_ELEMENTS]; /* of the newest load */
 	/* lanes of one instruction mostly have the same view and change it in the same way */
 	struct { struct view *from, *to; uint32_t location, time; } newest;
 };
@@ -362,40 +362,79 @@ static void overlook(struct overlooked *o, uint32_t location)
 		o->at[o->n++] = location;
 }
 
-uint32_t reads_load(struct warp *w, uint32_t lanes, const uint64_t addr[LANES], unsigned size,
-	unsigned elements, enum ev_sem sem, enum ev_scope scope)
+/* One element of a load by one lane */
+struct element {
+	struct reads_location *l;  /* NULL: no message is kept */
+	uint64_t at;
+	unsigned pick;             /* the message that it reads */
+};
+
+static bool is_old(const struct element *e)
 {
-	struct reads_cluster *k = w->cluster->reads;
-	struct reads *r = k->reads;
-	uint32_t old = 0;
+	return e->l && e->pick < e->l->n - 1u;
+}
 
-	for EACH_LANE(lane, lanes) {
-		const struct reader x = reader_of(k, w->cta->rank, w->id, lane, sem, scope);
+/* The event of a load says of all its elements that they are older values, or of none. So if one of
+ * them reads a newest value that a thread has written, all read the newest one. */
+static void agree(struct element e[], unsigned n)
+{
+	bool newest = false;
 
-		for (unsigned e = 0; e < elements; e++) {
-			struct reads_location *l;
-			unsigned i;
+	for (unsigned i = 0; i < n; i++)
+		newest |= e[i].l && !is_old(&e[i]) && e[i].l->m[e[i].pick].time;
+	for (unsigned i = 0; i < n && newest; i++)
+		e[i].pick = e[i].l ? e[i].l->n - 1u : 0;
+}
 
-			mixed(r, addr[lane] + e * size, size);
-			l = find(r, addr[lane] + e * size, size);
-			if (!l)
-				continue;
-			i = elements > 1 || sem == SEM_MMIO || r->off ? l->n - 1u : choose(&x, l);
-			reads_message(&x, l, i);
-			if (i == l->n - 1u)
-				continue;
-			r->value[lane] = l->m[i].value;
-			old |= 1u << lane;
-			overlook(&k->overlooked[w->cta->rank * k->cluster->info.warps_per_cta + w->id],
-				number_of(r, l));
+/* True: it reads older values. */
+static bool load_lane(const struct reader *x, const struct warp *w, uint64_t at, unsigned size,
+	unsigned n, uint64_t value[])
+{
+	struct reads *r = x->k->reads;
+	struct element e[READS_ELEMENTS];
+	bool old = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		e[i].at = at + i * size;
+		mixed(r, e[i].at, size);
+		e[i].l = find(r, e[i].at, size);
+		e[i].pick = !e[i].l ? 0 : r->off ? e[i].l->n - 1u : choose(x, e[i].l);
+	}
+	agree(e, n);
+	for (unsigned i = 0; i < n; i++) {
+		if (e[i].l)
+			reads_message(x, e[i].l, e[i].pick);
+		if (is_old(&e[i])) {
+			value[i] = e[i].l->m[e[i].pick].value;
+			overlook(&x->k->overlooked[w->cta->rank * x->k->cluster->info.warps_per_cta + w->id],
+				number_of(r, e[i].l));
+			old = true;
+		} else if (n > 1) {
+			value[i] = 0;
+			memcpy(&value[i], (const void *)(uintptr_t)e[i].at, size);
 		}
 	}
 	return old;
 }
 
-uint64_t reads_value(const struct warp *w, unsigned lane)
+uint32_t reads_load(struct warp *w, uint32_t lanes, const uint64_t addr[LANES], unsigned size,
+	unsigned elements, enum ev_sem sem, enum ev_scope scope)
 {
-	return w->cluster->reads->reads->value[lane];
+	struct reads_cluster *k = w->cluster->reads;
+	uint32_t old = 0;
+
+	for EACH_LANE(lane, lanes) {
+		const struct reader x = reader_of(k, w->cta->rank, w->id, lane, sem, scope);
+
+		old |= (uint32_t)load_lane(&x, w, addr[lane], size, elements,
+			k->reads->value[lane]) << lane;
+	}
+	return old;
+}
+
+uint64_t reads_value(const struct warp *w, unsigned lane, unsigned element)
+{
+	return w->cluster->reads->reads->value[lane][element];
 }
 
 static bool show_newest(struct reads_cluster *k, uint32_t warp, uint32_t location)

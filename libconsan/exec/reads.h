@@ -17,9 +17,10 @@
  *  - fences that other threads executed before a barrier count for later writes, too, as they do
  *    for the checker;
  *  - a thread that has executed a fence.sc sees what precedes any fence.sc so far;
- *  - weak loads, vector loads and .mmio return the newest value, as all loads do of a location that
- *    is also accessed weakly, in another size or by the async proxy: a load for which this matters
- *    races;
+ *  - weak loads return the newest value, as all loads do of a location that is also accessed
+ *    weakly, in another size or by the async proxy: a load for which this matters races;
+ *  - the elements of a vector load are older values only if all of those are that were written in
+ *    this launch, and one of 16 bytes is the newest;
  *  - a load overlooks a message only if an older one is left with which no release pattern ends, so
  *    that an event of an older value (ACCESS_STALE) never synchronizes with anything.
  *
@@ -36,6 +37,7 @@
 #include "view.h"
 
 enum { READS_DISTANCES = 3 };      /* to a thread of the same CTA, of the same cluster, to others */
+enum { READS_ELEMENTS = 16 };      /* of a vector load, at most */
 
 struct message {
 	uint32_t time, cluster;
@@ -93,7 +95,7 @@ struct event_sink *reads_end(struct cluster *c); /* returns `to` */
  * lanes that read an older value, which reads_value() has until the next call. */
 uint32_t reads_load(struct warp *w, uint32_t lanes, const uint64_t addr[LANES], unsigned size,
 	unsigned elements, enum ev_sem sem, enum ev_scope scope);
-uint64_t reads_value(const struct warp *w, unsigned lane);
+uint64_t reads_value(const struct warp *w, unsigned lane, unsigned element);
 /* The warp has polled in vain. True: it will find newer values. */
 bool reads_spun(struct warp *w);
 

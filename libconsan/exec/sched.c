@@ -12,7 +12,8 @@
  * each warp that polls sees each value of the location (an acquire that sees a later release than
  * necessary would order more than the program does, and hide races). What it reads before the value
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
- * that are resident can only wait, or with a seed, earlier.
+ * that are resident can only wait; in kernels that poll the first few start before a write is
+ * performed, as who comes late polls late; with a seed, earlier.
  *
  * Within a cluster the same holds for shared memory, if the kernel has strong loads of it: a strong
  * write waits until no warp of the cluster can continue without one.
@@ -32,6 +33,7 @@
 #include <stdlib.h>
 
 #define CONTROLLED 8
+#define WAITERS 8 /* clusters that may be resident before the first of them writes a flag */
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
 #define FAIR_STEPS 1024
 #define FAIR_TURNS 8
@@ -77,6 +79,7 @@ static void begin(struct worker *wk)
 	wk->rng = ~l->seed * 0xd1342543de82ef95ull;
 	wk->window = wk->grid->coupled && l->control ? CONTROLLED
 		: wk->grid->coupled && l->seed ? 1u << draw(&wk->rng) % 4 : 1;
+	wk->early = wk->grid->coupled && wk->grid->k->info.polls && !l->seed && !l->control;
 	wk->last = UINT32_MAX;
 	wk->reads = wk->grid->coupled ? reads_open(l) : NULL;
 }
@@ -559,6 +562,10 @@ void worker_run(struct worker *wk)
 			continue;
 		if (progress && wk->resident.n) {
 			all = !g->coupled;
+			continue;
+		}
+		if (wk->early && wk->resident.n < WAITERS && admit(wk)) {
+			wk->wasted = idle = 0;
 			continue;
 		}
 		if (grant(wk)) {

@@ -182,17 +182,20 @@ bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *load)
 	return flag;
 }
 
+bool ptx_is_polled(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	struct flow w = { .f = f, .holds = base_alloc(f->nreg * sizeof(bool) + 1) };
+	bool yes;
+
+	value_of(&w, i);
+	yes = polled(&w, i);
+	free(w.holds);
+	return yes;
+}
+
 bool ptx_takes_lock(const struct ptx_func *f, const struct ptx_insn *i)
 {
 	const enum ptx_mod how = i->op == OP_atom ? ptx_pick(i, MG_redop) : MOD_NONE;
-	struct flow w = { .f = f };
-	bool lock;
 
-	if (how != MOD_cas && how != MOD_exch)
-		return false;
-	w.holds = base_alloc(f->nreg * sizeof(bool) + 1);
-	value_of(&w, i);
-	lock = polled(&w, i);
-	free(w.holds);
-	return lock;
+	return (how == MOD_cas || how == MOD_exch) && ptx_is_polled(f, i);
 }

@@ -10,6 +10,8 @@
  * loads of one address counts as polled if another one is: compilers repeat the first iteration of
  * a loop before it. */
 bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *i);
+/* Does a loop repeat the load or atomic at one address until its result ends the loop? */
+bool ptx_is_polled(const struct ptx_func *f, const struct ptx_insn *i);
 /* Does the instruction take a lock: a compare-and-swap or exchange that a loop repeats, with the
  * same operands at one address, until its result ends the loop? */
 bool ptx_takes_lock(const struct ptx_func *f, const struct ptx_insn *i);

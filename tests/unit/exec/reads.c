@@ -17,6 +17,7 @@ struct op {
 	enum ev_scope scope;
 	unsigned at;             /* number of the location */
 	unsigned value;          /* ST, RMW: unique in the program, not 0 */
+	bool vector, mmio;       /* LD: with its neighbour; .mmio */
 	/* after a run */
 	unsigned got;            /* LD, POLL, RMW */
 };
@@ -38,6 +39,12 @@ static const char *const sem_text[] = { "weak", "relaxed", "acquire", "release",
 	"volatile" };
 static const char *const scope_text[] = { "", ".cta", ".cluster", ".gpu", ".sys" };
 
+/* Locations 0 and 1 are neighbours, 2 and 3 too. */
+static unsigned place(unsigned at)
+{
+	return 64 * (at / 2) + 4 * (at % 2);
+}
+
 static void put_op(struct text *t, const struct op *o, unsigned reg)
 {
 	const char *sem = sem_text[o->sem];
@@ -49,19 +56,27 @@ static void put_op(struct text *t, const struct op *o, unsigned reg)
 		text_printf(t, "fence.%s%s;\n", sem, scope);
 		return;
 	case LD:
-		text_printf(t, "ld.%s%s.global.u32 %%r%u, [%%rd1+%u];\n", sem, scope, reg, 64 * o->at);
+		if (o->vector)
+			text_printf(t, o->at % 2 ? "ld.%s%s.global.v2.u32 {%%r63, %%r%u}, [%%rd1+%u];\n"
+				: "ld.%s%s.global.v2.u32 {%%r%u, %%r63}, [%%rd1+%u];\n", sem, scope, reg,
+				place(o->at & ~1u));
+		else if (o->mmio)
+			text_printf(t, "ld.mmio.relaxed.sys.global.u32 %%r%u, [%%rd1+%u];\n", reg, place(o->at));
+		else
+			text_printf(t, "ld.%s%s.global.u32 %%r%u, [%%rd1+%u];\n", sem, scope, reg,
+				place(o->at));
 		return;
 	case POLL:
 		text_printf(t, "$P%p:\nld.%s%s.global.u32 %%r%u, [%%rd1+%u];\n"
 			"setp.eq.u32 %%p3, %%r%u, 0;\n@%%p3 bra $P%p;\n", (const void *)o, sem, scope, reg,
-			64 * o->at, reg, (const void *)o);
+			place(o->at), reg, (const void *)o);
 		return;
 	case ST:
-		text_printf(t, "st.%s%s.global.u32 [%%rd1+%u], %u;\n", sem, scope, 64 * o->at, o->value);
+		text_printf(t, "st.%s%s.global.u32 [%%rd1+%u], %u;\n", sem, scope, place(o->at), o->value);
 		return;
 	case RMW:
 		text_printf(t, "atom.%s%s.global.exch.b32 %%r%u, [%%rd1+%u], %u;\n", sem, scope, reg,
-			64 * o->at, o->value);
+			place(o->at), o->value);
 		return;
 	}
 }
@@ -144,7 +159,7 @@ static void run_observed(struct program *p, const struct ready *r, uint64_t seed
 		for (unsigned k = 0; k < p->thread[i].n; k++)
 			p->thread[i].op[k].got = memory[256 + i * MAX_OPS + k];
 	for (unsigned i = 0; i < LOCATIONS; i++)
-		p->last[i] = memory[16 * i];
+		p->last[i] = memory[place(i) / 4];
 }
 
 static void run(struct program *p, const struct ready *r, uint64_t seed, enum exec_reads which)
@@ -199,7 +214,8 @@ static void collect(const struct program *p)
 	n = 0;
 	memset(po, 0, sizeof po);
 	for (unsigned at = 0; at < LOCATIONS; at++)
-		ev[n++] = (struct node){ { ST, SEM_RELAXED, SCOPE_SYS, at, 0, 0 }, MAX_THREADS, 99, -1 };
+		ev[n++] = (struct node){ { .kind = ST, .sem = SEM_RELAXED, .scope = SCOPE_SYS, .at = at },
+			MAX_THREADS, 99, -1 };
 	for (unsigned t = 0; t < p->threads; t++)
 		for (unsigned k = 0, first = n; k < p->thread[t].n; k++, n++) {
 			ev[n] = (struct node){ p->thread[t].op[k], t, p->thread[t].cta, -1 };
@@ -362,11 +378,13 @@ static bool allowed(const struct program *p)
 
 enum { X, Y, Z };
 #define GPU SCOPE_GPU
-#define W(s, a, v) { ST, SEM_##s, GPU, a, v, 0 }
-#define R(s, a) { LD, SEM_##s, GPU, a, 0, 0 }
-#define P(s, a) { POLL, SEM_##s, GPU, a, 0, 0 }
-#define A(s, a, v) { RMW, SEM_##s, GPU, a, v, 0 }
-#define F(s) { FENCE, SEM_##s, GPU, 0, 0, 0 }
+#define W(s, a, v) { .kind = ST, .sem = SEM_##s, .scope = GPU, .at = a, .value = v }
+#define R(s, a) { .kind = LD, .sem = SEM_##s, .scope = GPU, .at = a }
+#define V(s, a) { .kind = LD, .sem = SEM_##s, .scope = GPU, .at = a, .vector = true }
+#define M(a) { .kind = LD, .sem = SEM_RELAXED, .scope = SCOPE_SYS, .at = a, .mmio = true }
+#define P(s, a) { .kind = POLL, .sem = SEM_##s, .scope = GPU, .at = a }
+#define A(s, a, v) { .kind = RMW, .sem = SEM_##s, .scope = GPU, .at = a, .value = v }
+#define F(s) { .kind = FENCE, .sem = SEM_##s, .scope = GPU }
 
 #define RUNS 300
 
@@ -432,6 +450,12 @@ Test(reads, store_buffering)
 		T(W(RELAXED, Y, 2), F(SC), R(RELAXED, X))), NEVER, WANT({ 0, 2, 0 }, { 1, 2, 0 }));
 	judge("atomics", PROGRAM(T(A(ACQ_REL, X, 1), R(ACQUIRE, Y)),
 		T(A(ACQ_REL, Y, 2), R(ACQUIRE, X))), OLDEST, WANT({ 0, 1, 0 }, { 1, 1, 0 }));
+	judge("mmio", PROGRAM(T(W(RELAXED, X, 1), M(Y)), T(W(RELAXED, Y, 2), M(X))), OLDEST,
+		WANT({ 0, 1, 0 }, { 1, 1, 0 }));
+	judge("vectors", PROGRAM(T(W(RELAXED, X, 1), V(RELAXED, Z)), T(W(RELAXED, Z, 2), V(RELAXED, X))),
+		OLDEST, WANT({ 0, 1, 0 }, { 1, 1, 0 }));
+	judge("vectors, fence.sc", PROGRAM(T(W(RELAXED, X, 1), F(SC), V(RELAXED, Z)),
+		T(W(RELAXED, Z, 2), F(SC), V(RELAXED, X))), NEVER, WANT({ 0, 2, 0 }, { 1, 2, 0 }));
 	judge("release", PROGRAM(T(W(RELEASE, X, 1), R(ACQUIRE, Y)),
 		T(W(RELEASE, Y, 2), R(ACQUIRE, X))), OLDEST, WANT({ 0, 1, 0 }, { 1, 1, 0 }));
 }
@@ -564,6 +588,18 @@ static struct op random_op(unsigned *value)
 	return o;
 }
 
+static struct op vary(struct op o)
+{
+	const unsigned how = o.kind == LD ? rnd(8) : 0;
+
+	if (how == 1 && o.sem == SEM_RELAXED) {
+		o.mmio = true;
+		o.scope = SCOPE_SYS;
+	}
+	o.vector = how > 5;
+	return o;
+}
+
 static void print(const struct program *p, uint64_t number, uint64_t seed)
 {
 	fprintf(stderr, "program %llu, seed %llu\n", (unsigned long long)number,
@@ -599,7 +635,7 @@ Test(reads, agree_with_the_axioms, .timeout = 600)
 			p.thread[t].warp = p.thread[t].cta == t ? 0 : t % 2;
 			p.thread[t].n = 2 + rnd(p.threads == 2 ? 5 : 3);
 			for (unsigned k = 0; k < p.thread[t].n; k++)
-				p.thread[t].op[k] = random_op(&value);
+				p.thread[t].op[k] = vary(random_op(&value));
 		}
 		if (p.threads > 2 && p.thread[1].cta == p.thread[2].cta)
 			p.thread[2].cta = 2, p.thread[2].warp = 1;
@@ -682,8 +718,8 @@ Test(reads, checked_by_what_was_read, .timeout = 600)
 				o->at = o->at ? 0 : 1;
 				o->scope = o->kind == FENCE ? o->scope : SCOPE_GPU; /* else they race */
 			}
-			p.thread[t].op[t ? MAX_OPS - 1 : 0] = (struct op){ t ? LD : ST, SEM_WEAK,
-				SCOPE_NONE, 3, t ? 0 : ++value, 0 };
+			p.thread[t].op[t ? MAX_OPS - 1 : 0] = (struct op){ .kind = t ? LD : ST,
+				.sem = SEM_WEAK, .at = 3, .value = t ? 0 : ++value };
 		}
 		if (p.threads == 3 && !p.thread[2].cta)
 			p.thread[2].cta = 2;
