@@ -78,10 +78,10 @@ static struct tc_tile tile_of(const struct mma *o, struct tc_scratch *x)
 	};
 }
 
-/* B's columns behind those of the shape that a column shift brings in, in whole core matrices */
+/* B's columns behind those of the shape that a column shift brings in, in whole pieces */
 static unsigned more_columns(const struct mma *o)
 {
-	return o->args->masked ? ((unsigned)(o->mask >> 56 & 63) + 7) & ~7u : 0;
+	return o->args->masked ? ((unsigned)(o->mask >> 56 & 63) + 15) & ~15u : 0;
 }
 
 static void perform(struct cluster *c, struct async_op *op)
