@@ -7,18 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The tcgen05.dealloc before an access to columns that are not allocated any more, or NULL; by the
+ * issuing CTA or by its peer. */
+static const struct past_op *freed_columns(struct cluster *c, const struct event *e)
+{
+	const uint32_t first = (e->fault.addr & 0xffff) / 32;
+	const uint32_t last = ((uint32_t)(e->fault.addr & 0xffff) + e->fault.bytes / 4 - 1) / 32;
+
+	for (uint32_t r = e->cta & ~1u; r <= (e->cta | 1u) && r < c->nctas; r++)
+		for (uint32_t u = first; u <= last && u < ARRAY_SIZE(c->cta[r].freed); u++)
+			if (c->cta[r].freed[u].site)
+				return &c->cta[r].freed[u];
+	return NULL;
+}
+
 void on_fault(struct cluster *c, const struct event *e)
 {
 	const struct event_fault *x = &e->fault;
-	unsigned rule = rule_by_code(event_fault_rule(x->fault));
+	const struct past_op *freed = x->fault == FAULT_TMEM_ADDRESS ? freed_columns(c, e) : NULL;
+	const unsigned rule = freed ? CS621 : rule_by_code(event_fault_rule(x->fault));
 	struct finding *f;
 
 	c->truncated = true;
-	f = report_new(c, rule, rule_severity(rule), e->site, x->other_site);
+	f = report_new(c, rule, rule_severity(rule), e->site, freed ? freed->site : x->other_site);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
 		x->bytes ? "faulting access" : "refused");
+	if (freed)
+		report_side(c, f, freed->warp, -1, freed->site, "tcgen05.dealloc");
 	if (x->other_site)
 		report_side(c, f, warp_of(c, e)->index, -1, x->other_site, "barrier of other lanes");
 	if (x->space == SP_SHARED)

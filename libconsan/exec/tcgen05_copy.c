@@ -160,7 +160,6 @@ DECODER(tcgen05_cp)
 	};
 	struct cp_args *a = dec_alloc(d, sizeof *a);
 
-	dec_unchecked(d, TMEM_UNCHECKED);
 	for (size_t k = 0; k < ARRAY_SIZE(form); k++)
 		if (form[k].shape == ptx_pick(i, MG_tshape) && form[k].warpx == ptx_pick(i, MG_warpx)) {
 			a->rows = form[k].rows;
@@ -262,7 +261,6 @@ static enum step op_shift(struct warp *w, const struct xop *x, uint32_t lanes)
 
 DECODER(tcgen05_shift)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_shift;
 	return dec_tmem(d, &i->operand[0], &x->o[0]);
@@ -326,7 +324,6 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 
 DECODER(tcgen05_commit)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[3] = ptx_has(i, MOD_cta_group_2);
 	x->i.u = i->noperands > 1;

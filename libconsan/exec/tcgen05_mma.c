@@ -402,7 +402,6 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	const struct ptx_operand *oa = &i->operand[1];
 	unsigned at = 3;
 
-	dec_unchecked(d, TMEM_UNCHECKED);
 	a->form = (struct tc_form){ .ws = ws, .sparse = sparse, .pair = ptx_has(i, MOD_cta_group_2),
 		.a_tmem = oa->kind == PO_ADDR, .ashift = ptx_has(i, MOD_ashift) };
 	decode_collector(i, a);

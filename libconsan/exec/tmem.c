@@ -216,7 +216,6 @@ bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot)
 
 DECODER(tcgen05_alloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = dec_src(d, &i->operand[1], TY_u32);
 	x->o[3] = ptx_has(i, MOD_cta_group_2);
@@ -227,7 +226,6 @@ DECODER(tcgen05_alloc)
 
 DECODER(tcgen05_dealloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
 	x->o[1] = dec_src(d, &i->operand[1], TY_u32);
 	x->fn = op_dealloc;
@@ -236,7 +234,7 @@ DECODER(tcgen05_dealloc)
 
 DECODER(tcgen05_relinquish_alloc_permit)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
+	(void)d;
 	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_relinquish;
 	return true;
