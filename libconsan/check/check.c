@@ -91,6 +91,7 @@ void on_cta_end(struct cluster *c, const struct event *e)
 	c->cta[e->cta].ended = true;
 	async_cta_end(c, e->cta, e);
 	tc_cta_end(c, e->cta, e);
+	alloc_cta_end(c, e);
 	wgmma_cta_end(c, e);
 	cluster_cta_end(c, e);
 }
@@ -233,6 +234,8 @@ static void reset_cluster(struct cluster *c)
 	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
+		alloc_reset(&c->cta[i].allocs);
+		c->cta[i].refused.site = 0;
 	}
 	global_cluster_reset(c);
 	c->truncated = false;
@@ -310,6 +313,7 @@ static void free_cluster(struct cluster *c)
 			shadow_close(&c->cta[i].tmem);
 		free(c->cta[i].mbar_at);
 		free(c->cta[i].remote_uses.at);
+		alloc_free(&c->cta[i].allocs);
 	}
 	locations_free(c);
 	for (i = 0; i < c->nwarps; i++) {

@@ -196,7 +196,7 @@ static const struct stuck *culprit(struct cluster *c)
 
 static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **root)
 {
-	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
+	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL, *columns = NULL;
 
 	*root = c->stuck;
 	if (why == HANG_TIMEOUT)
@@ -208,6 +208,8 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 			bytes = s;
 		if (s->e.blocked.on == WAIT_SETMAXNREG)
 			regs = s;
+		if (s->e.blocked.on == WAIT_TMEM)
+			columns = s;
 	}
 	if (regs) {
 		*root = regs;
@@ -220,6 +222,10 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 	if (gone) {
 		*root = gone;
 		return CS704;
+	}
+	if (columns) {
+		*root = columns;
+		return CS707;
 	}
 	s = culprit(c);
 	if (s)
@@ -237,7 +243,7 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 {
 	static const char *const kind[] = {
 		"mbarrier", "named barrier", "cluster barrier", "bar.warp.sync", "warpgroup",
-		"setmaxnreg", "spin",
+		"setmaxnreg", "tensor memory", "spin",
 	};
 	const struct event_blocked *b = &e->blocked;
 	struct finding f = { 0 };
@@ -266,6 +272,21 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	} else if (b->text) {
 		snprintf(w->text, sizeof w->text, "%s", b->text);
 	}
+}
+
+/* E04: who holds the columns; E10: a pair that does not meet */
+static void explain_columns(struct cluster *c, struct finding *f, const struct event *root)
+{
+	const struct allocation held = alloc_newest(c, root->cta);
+	char text[256];
+
+	if (held.by.site)
+		report_side(c, f, held.by.warp, -1, held.by.site, "tcgen05.alloc");
+	if (alloc_free_columns(c, root->cta) >= root->blocked.addr)
+		report_edge(f, "%s", root->blocked.text);
+	else
+		report_edge(f, "%s: %s", root->blocked.text,
+			alloc_holders(c, root->cta, text, sizeof text));
 }
 
 static void explain_arrivals(struct cluster *c, struct finding *f, const struct stuck *root,
@@ -368,6 +389,10 @@ static void explain(struct cluster *c, struct finding *f, const struct stuck *st
 		report_edit(f, exit, EDIT(exited_warps), text);
 		return;
 	}
+	if (b->on == WAIT_TMEM) {
+		explain_columns(c, f, root);
+		return;
+	}
 	report_edge(f, "%s", b->text ? b->text : "every remaining thread waits for another one");
 }
 
@@ -376,14 +401,16 @@ void on_hang(struct cluster *c, const struct event *e)
 	const struct stuck *root, *s;
 	struct finding *f;
 	unsigned rule;
-	uint32_t site;
+	uint32_t site, other = 0;
 
 	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
 	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
-	f = report_new(c, rule, rule_severity(rule), site, 0);
+	if (rule == CS707)
+		other = alloc_newest(c, root->e.cta).by.site;
+	f = report_new(c, rule, rule_severity(rule), site, other);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, root ? &root->e : e)->index,

@@ -143,6 +143,7 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 	struct frontier *f = warp_frontier(w, lane);
 	struct tc_warp *t;
 
+	alloc_on_event(c, e);
 	if (!c->ntensor || !f)
 		return;
 	c->stats.async_ops++;
@@ -208,6 +209,7 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	const struct frontier *f = warp_frontier(w, lane);
 	struct tc_warp *t;
 
+	alloc_on_event(c, e);
 	if (!c->ntensor || !f)
 		return;
 	t = tc_of(c, w);

@@ -279,6 +279,7 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	struct tmem_view t;
 	struct tc_warp *tc;
 
+	alloc_on_event(c, e);
 	if (!c->ntensor || !c->cta[e->cta].tmem_open || !w->ngroups)
 		return;
 	c->stats.async_ops++;
@@ -305,6 +306,7 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 	struct warp *w = warp_of(c, e);
 	struct tc_warp *tc;
 
+	alloc_on_event(c, e);
 	if (!c->ntensor)
 		return;
 	tc = tc_of(c, w);
@@ -350,6 +352,7 @@ void on_tmem_alloc(struct cluster *c, const struct event *e)
 	const struct event_tmem_alloc *x = &e->tmem_alloc;
 	struct cta *cta = &c->cta[e->cta];
 
+	alloc_on_event(c, e);
 	if (!c->ntensor)
 		return;
 	if (!cta->tmem_open)
@@ -373,6 +376,7 @@ void on_tmem_dealloc(struct cluster *c, const struct event *e)
 	struct cell_entry now = entry_of(e, &all, w->index, warp_stamp(w), e->lanes);
 	struct tmem_view t;
 
+	alloc_on_event(c, e);
 	if (!cta->tmem_open || !w->ngroups)
 		return;
 	warp_executed_together(c, w, e->lanes);
@@ -388,5 +392,6 @@ void on_tmem_dealloc(struct cluster *c, const struct event *e)
 
 void on_tmem_relinquish(struct cluster *c, const struct event *e)
 {
+	alloc_on_event(c, e);
 	warp_executed_together(c, warp_of(c, e), e->lanes);
 }

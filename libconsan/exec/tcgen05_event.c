@@ -47,6 +47,9 @@ void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const 
 	e.access = (struct event_access){ .at = { .base = to->addr }, .bytes = 4, .mode = MODE_WRITE,
 		.space = to->space, .owner = (uint16_t)(to->cta ? to->cta->rank : w->cta->rank) };
 	ex_emit(w->cluster, &e);
+	/* the other lanes execute it, too, but are not ordered after the write of the first */
+	e = ex_event(w, x, EV_WARP_COLLECTIVE, lanes);
+	ex_emit(w->cluster, &e);
 }
 
 void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_mode mode,

@@ -3,7 +3,7 @@
 #include "opcodes.h"
 #include "order.h"
 
-enum { MOST_REGS = 128, MOST_INSNS = 1 << 14, DEPTH = 64 };
+enum { MOST_REGS = 128, MOST_INSNS = 1 << 14, DEPTH = 1024 };
 
 struct search {
 	const struct ptx_func *f;
@@ -12,7 +12,7 @@ struct search {
 	unsigned steps;            /* instructions that may still be looked at */
 };
 
-struct left { bool at[MOST_REGS]; unsigned n; }; /* not read so far */
+struct left { bool at[MOST_REGS]; unsigned n; }; /* neither read nor overwritten so far */
 
 static void take(const struct search *s, const struct ptx_operand *o, struct left *left)
 {
@@ -46,7 +46,7 @@ static bool ends(const struct ptx_insn *i)
 	}
 }
 
-/* From instruction `at` on; a loop is not followed to its end. */
+/* From instruction `at` on, on some path. */
 static bool read_from(struct search *s, uint32_t at, struct left left, unsigned depth)
 {
 	const struct ptx_cfg *cfg = s->f->cfg;
@@ -60,7 +60,7 @@ static bool read_from(struct search *s, uint32_t at, struct left left, unsigned 
 
 			if (!s->steps--)
 				return false;
-			for (unsigned o = ptx_written(i); o < i->noperands && i->guard == PTX_NO_REG; o++)
+			for (unsigned o = 0; o < i->noperands && i->guard == PTX_NO_REG; o++)
 				take(s, &i->operand[o], &left);
 			if (!left.n)
 				return true;
@@ -70,8 +70,8 @@ static bool read_from(struct search *s, uint32_t at, struct left left, unsigned 
 		if (!k->nsucc || (k->end > k->first && s->f->insn[k->end - 1].ntarget > 1))
 			return false;
 		for (unsigned n = 1; n < k->nsucc; n++)
-			if (!read_from(s, cfg->block[k->succ[n]].first, left, depth + 1))
-				return false;
+			if (read_from(s, cfg->block[k->succ[n]].first, left, depth + 1))
+				return true;
 		b = k->succ[0];
 		at = cfg->block[b].first;
 	}
