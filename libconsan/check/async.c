@@ -384,8 +384,10 @@ void on_bulk(struct cluster *c, const struct event *e)
 		for (uint32_t m = b->cta_mask; m; m &= m - 1) {
 			uint16_t r = (uint16_t)__builtin_ctz(m);
 
+			/* with .cta_group::2 each pair has one mbarrier */
 			if (r < c->nctas)
-				bulk_load(c, e, w, lane, r, r);
+				bulk_load(c, e, w, lane, r, (uint16_t)(b->pair
+					? (r & ~1u) | (b->mbarrier_owner & 1) : r));
 		}
 	} else if (b->mode & MODE_WRITE) {
 		bulk_load(c, e, w, lane, b->owner, b->mbarrier_owner);

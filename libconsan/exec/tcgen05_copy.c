@@ -1,5 +1,6 @@
 /* tcgen05_copy: cp, from shared to tensor memory, and commit, which signals an mbarrier when the
  * operations before it are complete. */
+#include "tcgen05_event.h"
 #include "tmem.h"
 
 #include "libconsan/ptx/ptx.h"
@@ -99,6 +100,25 @@ static bool inside(struct warp *w, const struct xop *x, const struct cp *o)
 	return true;
 }
 
+static void emit(struct warp *w, const struct xop *x, uint32_t lanes, const struct cp *o)
+{
+	const struct cp_args *a = o->args;
+	struct cta *cta[2];
+	const uint32_t ctas = tc_mask(cta, tc_ctas(w->cta, a->pair, cta));
+	struct event_tcgen05 t = { .op = TC_CP, .ctas = ctas, .d = o->at, .pair = a->pair };
+	struct tc_areas s = { .n = 0 };
+	uint32_t piece[2 * TMEM_LANES];
+
+	tc_spans(w, &t, piece, pieces_of(a, o->desc, piece));
+	t.part = t.spans.n;
+	tc_area(&s, MODE_WRITE, OPERAND_D, ctas, o->at & 0xffff, a->columns);
+	for (unsigned p = 0; p < 4; p++)
+		for (unsigned r = 0; r < 32 && a->part[p] != NO_PART; r++)
+			if (32u * a->part[p] + r < a->rows)
+				tc_area_lanes(&s, ((o->at >> 16) + 32 * p + r) % TMEM_LANES, 1);
+	tc_emit(w, x, lanes, &o->o.g.op, t, &s);
+}
+
 static enum step op_cp(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct cp_args *a = x->i.p;
@@ -114,6 +134,8 @@ static enum step op_cp(struct warp *w, const struct xop *x, uint32_t lanes)
 			async_free(w->cluster, o);
 			return STEP_FAULT;
 		}
+		if (w->sink)
+			emit(w, x, lanes, o);
 		tc_issue(w, &o->o);
 	}
 	return STEP_NEXT;
@@ -169,7 +191,17 @@ static void perform_commit(struct cluster *c, struct async_op *op)
 	async_free(c, op);
 }
 
-/* o[0], o[1]: address; o[2]: mask, if i.u */
+static void emit_commit(struct warp *w, const struct xop *x, uint32_t lanes, const struct commit *o)
+{
+	struct event e = ex_event(w, x, EV_TCGEN05_COMMIT, o->o.g.op.lanes);
+
+	e.tcgen05_commit = (struct event_tcgen05_commit){ .async_op = o->o.g.op.id, .addr = o->at,
+		.ctas = o->ctas, .pair = x->o[3], .multicast = x->i.u,
+		.several = (lanes & (lanes - 1)) != 0 };
+	ex_emit(w->cluster, &e);
+}
+
+/* o[0], o[1]: address; o[2]: mask, if i.u; o[3]: cta_group::2 */
 static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const uint32_t all = (uint32_t)((1ull << w->cluster->info.nctas) - 1);
@@ -177,6 +209,7 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 	for EACH_LANE(l, lanes) {
 		struct commit *o = async_new(w, x, 1u << l, sizeof *o);
 		struct cta *c;
+		uint32_t ctas;
 
 		o->o.g.op.perform = perform_commit;
 		if (!mbar_place(w, x, l, PS_shared_cluster, ex_addr(w, get_addr(x, 0), l), true, &c,
@@ -184,11 +217,14 @@ static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 			async_free(w->cluster, o);
 			return STEP_FAULT;
 		}
-		o->ctas = x->i.u ? r16(w, x->o[2])[l] : 1u << c->rank;
-		if (o->ctas & ~all) {
+		ctas = o->ctas = x->i.u ? r16(w, x->o[2])[l] : 1u << c->rank;
+		if (ctas & ~all) {
 			async_free(w->cluster, o);
-			return ex_refuse_op(w, x, "the mask 0x%x names CTAs outside the cluster", o->ctas);
+			return ex_fault(w, x, 1u << l, FAULT_CLUSTER_RANK, SP_ANY, ctas, 0,
+				"the mask 0x%x names CTAs outside the cluster", ctas);
 		}
+		if (w->sink)
+			emit_commit(w, x, lanes, o);
 		tc_issue(w, &o->o);
 	}
 	return STEP_NEXT;
@@ -198,6 +234,7 @@ DECODER(tcgen05_commit)
 {
 	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
+	x->o[3] = ptx_has(i, MOD_cta_group_2);
 	x->i.u = i->noperands > 1;
 	if (x->i.u)
 		x->o[2] = dec_src(d, &i->operand[1], TY_b16);

@@ -2,10 +2,12 @@
  * is written when the operation is performed, as late as the ISA allows. */
 #include "internal.h"
 #include "num.h"
+#include "tcgen05_event.h"
 #include "tcgen05_tile.h"
 #include "tmem.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "libconsan/ptx/ptx.h"
 
@@ -14,6 +16,7 @@ enum kind { K_f16, K_tf32, K_f8f6f4, K_i8, K_mxf8f6f4, K_mxf4, K_mxf4nvf4 };
 struct args {
 	uint8_t kind;              /* enum kind */
 	bool pair, ws, a_tmem;
+	uint8_t collector, buffer; /* enum ev_collector; 0: A, 1 to 4: B0 to B3 */
 	bool imm_enable, enable;   /* enable-input-d is a constant */
 	uint8_t scale_vec;         /* scales of a row along k: 1, 2, 4; 0: none */
 	uint8_t ndisabled;         /* words of disable-output-lane */
@@ -233,23 +236,33 @@ static void perform(struct cluster *c, struct async_op *op)
 
 /* ---- issue ---- */
 
+/* format: of the value, or without it */
+static enum step refuse(struct warp *w, const struct xop *x, const struct mma *o,
+	const char *format, uint32_t value)
+{
+	char text[100];
+
+	snprintf(text, sizeof text, format, value);
+	return ex_fault(w, x, o->o.g.op.lanes, FAULT_TCGEN05_OPERAND, SP_ANY, value, 0, "%s", text);
+}
+
 static bool valid(struct warp *w, const struct xop *x, const struct mma *o)
 {
 	const struct args *a = o->args;
 	const unsigned m = m_of(o->idesc), n = n_of(o->idesc);
 
 	if (field(o->idesc, 2, 1))
-		return !ex_refuse_op(w, x, "the instruction descriptor is of a sparse matrix");
+		return !refuse(w, x, o, "the instruction descriptor is of a sparse matrix", o->idesc);
 	if (a->pair ? m != 128 && m != 256 : a->ws ? m != 32 && m != 64 && m != 128
 			: m != 64 && m != 128)
-		return !ex_refuse_op(w, x, "M of %u in the instruction descriptor", m);
+		return !refuse(w, x, o, "M of %u in the instruction descriptor", m);
 	if (n < 8 || n > TC_N || (a->pair && n % 16))
-		return !ex_refuse_op(w, x, "N of %u in the instruction descriptor", n);
+		return !refuse(w, x, o, "N of %u in the instruction descriptor", n);
 	if (type_of(a->kind, field(o->idesc, 7, 3), false) < 0
 			|| type_of(a->kind, field(o->idesc, 10, 3), false) < 0)
-		return !ex_refuse_op(w, x, "the types in the instruction descriptor 0x%x", o->idesc);
+		return !refuse(w, x, o, "the types in the instruction descriptor 0x%x", o->idesc);
 	if (a->pair && w->cluster->info.nctas % 2)
-		return !ex_refuse_op(w, x, "the cluster has no pairs of CTAs");
+		return !refuse(w, x, o, "the cluster has no pairs of CTAs", 0);
 	return true;
 }
 
@@ -289,6 +302,74 @@ static bool inside(struct warp *w, const struct xop *x, const struct mma *o)
 	return true;
 }
 
+/* ---- events ---- */
+
+static void area_d(struct tc_areas *s, const struct mma *o, const struct shape *shape,
+	const struct cta *c, unsigned h)
+{
+	tc_area(s, o->enable ? MODE_RMW : MODE_WRITE, OPERAND_D, 1u << c->rank, o->d & 0xffff,
+		n_of(o->idesc) / shape->groups);
+	for (unsigned g = 0; g < shape->groups; g++)
+		for (unsigned r = 0; r < shape->m; r++) {
+			const unsigned lane = (o->d >> 16) + lane_of(shape, r) + g * shape->m;
+
+			if (lane < TMEM_LANES && !disabled(o, h, lane))
+				tc_area_lanes(s, lane, 1);
+		}
+}
+
+/* Matrix A in tensor memory is repeated for each group of columns of D, scales in the window of
+ * each warp. */
+static void areas_in(struct tc_areas *s, const struct mma *o, const struct shape *shape,
+	uint32_t ctas)
+{
+	if (o->args->a_tmem) {
+		tc_area(s, MODE_READ, OPERAND_A, ctas, o->a & 0xffff, 8);
+		for (unsigned g = 0; g < shape->groups; g++)
+			for (unsigned r = 0; r < shape->m; r++)
+				tc_area_lanes(s, ((uint32_t)o->a >> 16) + lane_of(shape, r) + g * shape->m,
+					1);
+	}
+	for (unsigned k = 0; o->args->scale_vec && k < 2; k++) {
+		tc_area(s, MODE_READ, OPERAND_SCALES, ctas, o->scales[k] & 0xffff,
+			((k ? n_of(o->idesc) : shape->m) + 31) / 32);
+		tc_area_lanes(s, 0, TMEM_LANES);
+	}
+}
+
+/* What must be equal for two mma to be pipelined: sizes, kind and the type of D. */
+static uint64_t shape_key(const struct mma *o)
+{
+	const struct args *a = o->args;
+
+	return m_of(o->idesc) | (uint64_t)n_of(o->idesc) << 16 | (uint64_t)a->kind << 32
+		| (uint64_t)a->pair << 40 | (uint64_t)a->ws << 41
+		| (a->scale_vec ? 0 : (uint64_t)field(o->idesc, 4, 2) << 48);
+}
+
+static void emit(struct warp *w, const struct xop *x, uint32_t lanes, const struct mma *o)
+{
+	const struct args *a = o->args;
+	struct cta *cta[2];
+	const struct shape s = shape_of(o, tc_ctas(w->cta, a->pair, cta));
+	const uint32_t ctas = tc_mask(cta, s.ctas);
+	struct event_tcgen05 t = { .op = TC_MMA, .ctas = ctas, .d = o->d, .shape = shape_key(o),
+		.columns = (uint16_t)n_of(o->idesc), .collector = (enum ev_collector)a->collector,
+		.buffer = a->buffer, .matrix = a->buffer ? o->b : o->a, .pair = a->pair, .ws = a->ws };
+	struct tc_areas areas = { .n = 0 };
+	uint32_t piece[2 * TC_N];
+
+	if (!a->a_tmem)
+		tc_spans(w, &t, piece, pieces_of(o->a, field(o->idesc, 15, 1), s.m, s.k, 256 / s.k,
+			piece));
+	t.part = t.spans.n;
+	tc_spans(w, &t, piece, pieces_of(o->b, field(o->idesc, 16, 1), s.n, s.k, 256 / s.k, piece));
+	for (unsigned h = 0; h < s.ctas; h++)
+		area_d(&areas, o, &s, cta[h], h);
+	areas_in(&areas, o, &s, ctas);
+	tc_emit(w, x, lanes, &o->o.g.op, t, &areas);
+}
+
 static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct args *a = x->i.p;
@@ -311,6 +392,8 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 			async_free(w->cluster, o);
 			return STEP_FAULT;
 		}
+		if (w->sink)
+			emit(w, x, lanes, o);
 		tc_issue(w, &o->o);
 	}
 	return STEP_NEXT;
@@ -375,6 +458,12 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	a->ws = ws;
 	a->pair = ptx_has(i, MOD_cta_group_2);
 	a->a_tmem = oa->kind == PO_ADDR;
+	if (ptx_pick(i, MG_collector)) {
+		const unsigned c = (unsigned)(ptx_pick(i, MG_collector) - MOD_collector_a_fill);
+
+		a->collector = (uint8_t)(COLLECTOR_FILL + c % 4);
+		a->buffer = (uint8_t)(c / 4);
+	}
 	if (ptx_has(i, MOD_ashift))
 		return dec_unsupported(d, "tcgen05.mma with .ashift");
 	if (!decode_kind(d, i, a) || !dec_tmem(d, &i->operand[0], &a->d))

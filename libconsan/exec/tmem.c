@@ -1,5 +1,6 @@
 /* tmem: allocation of tensor memory, and the order of its asynchronous operations. A CTA is taken
  * to be alone on its SM: alloc waits for columns of its own CTA only. */
+#include "tcgen05_event.h"
 #include "tmem.h"
 
 #include <stdio.h>
@@ -40,9 +41,9 @@ bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32
 {
 	if (tmem_inside(c, addr, nlanes, columns))
 		return true;
-	ex_refuse_op(w, x, "lanes %u to %u, columns %u to %u of the tensor memory of CTA %u are not "
-		"allocated", addr >> 16, (addr >> 16) + nlanes - 1, addr & 0xffff,
-		(addr & 0xffff) + columns - 1, c->rank);
+	ex_fault(w, x, ~w->dead, FAULT_TMEM_ADDRESS, SP_TMEM, addr, 4 * columns, "lanes %u to %u, "
+		"columns %u to %u of the tensor memory of CTA %u are not allocated", addr >> 16,
+		(addr >> 16) + nlanes - 1, addr & 0xffff, (addr & 0xffff) + columns - 1, c->rank);
 	return false;
 }
 
@@ -68,7 +69,7 @@ bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, con
 		top = piece[i] > top ? piece[i] : top;
 	for (unsigned h = 0; h < ctas; h++)
 		if (top + 16 > cta[h]->shared_bytes)
-			return !ex_refuse_op(w, x, "%s reaches to 0x%x, beyond the %u bytes of shared "
+			return !ex_fault(w, x, ~w->dead, FAULT_TCGEN05_OPERAND, SP_SHARED, top, 0, "%s reaches to 0x%x, beyond the %u bytes of shared "
 				"memory of CTA %u", name, top + 15, cta[h]->shared_bytes, cta[h]->rank);
 	return true;
 }
@@ -119,6 +120,12 @@ static bool valid_columns(uint32_t n)
 	return n >= TMEM_UNIT && n <= TMEM_COLUMNS && !(n & (n - 1));
 }
 
+static enum step refuse_columns(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t n)
+{
+	return ex_fault(w, x, lanes, FAULT_TMEM_COLUMNS, SP_TMEM, n, 0,
+		"%u columns: neither 32, 64, 128, 256 nor 512", n);
+}
+
 static void take(struct tmem *t, uint32_t column, unsigned n)
 {
 	if (!t->cell)
@@ -126,7 +133,7 @@ static void take(struct tmem *t, uint32_t column, unsigned n)
 	t->units |= (uint16_t)(((1u << n / TMEM_UNIT) - 1) << column / TMEM_UNIT);
 }
 
-/* o[0], o[1]: address; o[2]: columns; i.u: space */
+/* o[0], o[1]: address; o[2]: columns; o[3]: cta_group::2; i.u: space */
 static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
@@ -139,9 +146,10 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	if (!valid_columns(n))
-		return ex_refuse_op(w, x, "%u columns: neither 32, 64, 128, 256 nor 512", n);
+		return refuse_columns(w, x, lanes, n);
 	if (t->relinquished)
-		return ex_refuse_op(w, x, "this CTA has given up its permit to allocate");
+		return ex_fault(w, x, lanes, FAULT_TMEM_PERMIT, SP_TMEM, 0, 0,
+			"this CTA has given up its permit to allocate");
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, get_addr(x, 0), l), 4, 4, true,
 			&p))
 		return STEP_FAULT;
@@ -154,11 +162,13 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 	}
 	take(t, column, n);
 	memcpy(p.host, &column, 4);
+	tc_emit_address(w, x, lanes, &p);
+	tc_emit_alloc(w, x, lanes, EV_TMEM_ALLOC, column, n, x->o[3]);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
-/* o[0]: address; o[1]: columns */
+/* o[0]: address; o[1]: columns; i.u: cta_group::2 */
 static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
@@ -169,15 +179,18 @@ static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	if (!valid_columns(n))
-		return ex_refuse_op(w, x, "%u columns: neither 32, 64, 128, 256 nor 512", n);
-	if (!tmem_check(w, x, w->cta, at & 0xffff, TMEM_LANES, n))
-		return STEP_FAULT;
+		return refuse_columns(w, x, lanes, n);
+	if (!tmem_inside(w->cta, at & 0xffff, TMEM_LANES, n))
+		return ex_fault(w, x, lanes, FAULT_TMEM_FREE, SP_TMEM, at, 4 * n, "columns %u to %u are not "
+			"allocated", at & 0xffff, (at & 0xffff) + n - 1);
+	tc_emit_alloc(w, x, lanes, EV_TMEM_DEALLOC, at & 0xffff, n, x->i.u);
 	t->units &= (uint16_t)~(((1u << n / TMEM_UNIT) - 1) << (at & 0xffff) / TMEM_UNIT);
 	t->frees++;
 	ex_work(w);
 	return STEP_NEXT;
 }
 
+/* i.u: cta_group::2 */
 static enum step op_relinquish(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	enum step step;
@@ -185,6 +198,7 @@ static enum step op_relinquish(struct warp *w, const struct xop *x, uint32_t lan
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	w->cta->async->tmem.relinquished = true;
+	tc_emit_alloc(w, x, lanes, EV_TMEM_RELINQUISH, 0, 0, x->i.u);
 	return STEP_NEXT;
 }
 
@@ -205,6 +219,7 @@ DECODER(tcgen05_alloc)
 	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = dec_src(d, &i->operand[1], TY_u32);
+	x->o[3] = ptx_has(i, MOD_cta_group_2);
 	x->i.u = ptx_space_of(i, 0);
 	x->fn = op_alloc;
 	return true;
@@ -221,8 +236,8 @@ DECODER(tcgen05_dealloc)
 
 DECODER(tcgen05_relinquish_alloc_permit)
 {
-	(void)i;
 	dec_unchecked(d, TMEM_UNCHECKED);
+	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_relinquish;
 	return true;
 }

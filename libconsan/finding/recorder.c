@@ -436,6 +436,8 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
 	case EV_GRIDDEPCONTROL: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
 	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_COUNT:
+	case EV_TMEM_ALLOC: case EV_TMEM_DEALLOC: case EV_TMEM_RELINQUISH: case EV_TMEM_ACCESS:
+	case EV_TMEM_WAIT: case EV_TCGEN05_FENCE: case EV_TCGEN05: case EV_TCGEN05_COMMIT:
 		return;
 	}
 }
