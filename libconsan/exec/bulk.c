@@ -299,7 +299,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		b->tx_count = o->bytes;
 		b->cta_mask = a->multicast ? o->ctas : 0;
 	}
-	if (a->tensor && a->what != PREFETCH && o->extent != o->bytes) {
+	if (a->tensor && a->what != PREFETCH && !tensor_box_dense(&o->map, a->rows)) {
 		add_pieces(w->async, o);
 		b->spans = (struct ev_spans){ w->async->spans.at, (uint16_t)w->async->spans.n };
 	}
