@@ -357,8 +357,7 @@ static void fill(struct cluster *c, struct finding *f, const struct global_confl
 	side(c, f, first, first == x->now ? x->now_lane : x->old_lane, x);
 	side(c, f, second, second == x->now ? x->now_lane : x->old_lane, x);
 	explain(c, f, x);
-	if ((x->rule == CS101 || x->rule == CS103) && x->severity == SEV_WARNING)
-		report_hint(f, HINT(equal_values));
+	report_values(c, f, x->old->flags & x->now->flags & GR_WRITE);
 	if (x->narrow_sync && x->rule != CS108)
 		explain_scopes(f, x->narrow_sync);
 }

@@ -459,7 +459,6 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	} else {
 		explain(c, f, old, v, &a, &b);
 	}
-	if ((rule == CS101 || rule == CS103) && f->severity == SEV_WARNING)
-		report_hint(f, HINT(equal_values));
+	report_values(c, f, old->what & now->what & CELL_WRITE);
 	report_send(c, f);
 }

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "libconsan/event/event.h"
+#include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,17 @@ bool report_equal_stores(uint32_t site0, uint32_t site1)
 	const struct site *a = site_get(site0), *b = site_get(site1);
 
 	return a->constant && b->constant && a->value == b->value;
+}
+
+void report_values(const struct cluster *c, struct finding *f, bool both_write)
+{
+	if (f->rule != CS101 && f->rule != CS103)
+		return;
+	if (f->severity == SEV_WARNING)
+		report_hint(f, HINT(equal_values));
+	else if (both_write && !*f->hint && c->now->kind == EV_ACCESS
+		&& c->now->access.flags & ACCESS_VALUES_UNKNOWN)
+		report_hint(f, HINT(values_unknown));
 }
 
 /* The same pair in the other order is the same bug. */

@@ -27,6 +27,8 @@ void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned
 	uint64_t addr, uint32_t bytes);
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
 void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* CS101, CS103: a hint on the values of two writes, the later one by the event c->now. */
+void report_values(const struct cluster *c, struct finding *f, bool both_write);
 /* hint and format: HINT(id), a row of finding/hints.def. */
 void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* What to change at this instruction; kind and form: EDIT(id), of a row of finding/hints.def.

@@ -56,6 +56,7 @@ enum EV_PACKED ev_access_flags {
 	ACCESS_FLAG = 1 << 4,        /* a volatile load of a flag (ptx/flag.h) */
 	ACCESS_STALE = 1 << 5,       /* a strong load of a value that is not the newest, of a write
 					with which no release pattern ends: it synchronizes with nothing */
+	ACCESS_VALUES_UNKNOWN = 1 << 6, /* a store: it is not known what it changes */
 };
 
 enum EV_PACKED ev_arrive_flags {

@@ -42,6 +42,17 @@ Test(instrument, planted_bugs, .timeout = 300)
 		output);
 }
 
+/* Equal values are a warning of the cpu backend. Records have no values, and the report says so. */
+Test(instrument, unknown_values, .timeout = 60)
+{
+	const char *dir = build_dir();
+
+	cr_assert_eq(shell("unset BXFI_MAP; CASES=tests/cases/race/cs101_store_store.ptx CASES_PRINT=1 "
+		"CASES_WITH=backend=gpu-emulated %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
+		dir), 0, "%s", output);
+	cr_expect(strstr(output, "CS101 severity 2 hint:values_unknown"), "%s", output);
+}
+
 /* The findings of another schedule's records are those of the cpu backend under some schedule:
  * the other one of two unordered accesses comes first, there is no finding, a hang is at another
  * place; a release was recorded before other warps of the warpgroup recorded the preceding wait;
