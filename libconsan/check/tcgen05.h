@@ -17,6 +17,7 @@ enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tm
 struct tc_op {                   /* a tcgen05.mma, cp or shift */
 	uint64_t shape;          /* as in the event */
 	uint32_t d;              /* address of the destination */
+	uint32_t issued;         /* the warp's epoch at the issue */
 	enum ev_tc op;
 	bool four_lanes;         /* cp.4x256b */
 	uint8_t lane;            /* that issued it */
@@ -38,10 +39,12 @@ struct tc_warp {
 	uint32_t issued;         /* lanes that have issued one */
 	VEC(struct tc_op) op;    /* op.at[i] is number first + i */
 	uint32_t first;
+	uint32_t reported;       /* up to this one, a finding says that no thread waited for it */
 	struct tc_last used[2];  /* the newest one on memory of its own CTA, of the peer */
 	VEC(struct tc_commit) commit;
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
+		uint32_t reported; /* as above */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
 	} access[2];
