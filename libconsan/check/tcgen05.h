@@ -17,7 +17,6 @@ enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tm
 struct tc_op {                   /* a tcgen05.mma, cp or shift */
 	uint64_t shape;          /* as in the event */
 	uint32_t d;              /* address of the destination */
-	uint32_t issued;         /* the warp's epoch at the issue */
 	enum ev_tc op;
 	bool four_lanes;         /* cp.4x256b */
 	uint8_t lane;            /* that issued it */
