@@ -322,7 +322,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		*s = (struct slot){
 			.epoch = epoch_next(s->epoch), .cta = peer, .tensor = b->tensor,
 			.generic = b->generic_proxy,
-			.peer = b->source,
+			.peer = b->source, .response = e->kind == EV_TRY_CANCEL,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 			.issued = warp_stamp(w),
@@ -486,6 +486,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 			continue;
 		report_side(c, f, s->warp, -1, e->site, "CTA exit");
 		report_side(c, f, s->warp, s->lane, s->site, reads ? "bulk copy read" :
+			s->response ? "response of try_cancel" :
 			s->tensor ? "TMA load write" : "bulk load write");
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);

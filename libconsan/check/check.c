@@ -235,6 +235,7 @@ static void reset_cluster(struct cluster *c)
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
 		alloc_reset(&c->cta[i].allocs);
+		c->cta[i].refused.site = 0;
 	}
 	global_cluster_reset(c);
 	c->truncated = false;

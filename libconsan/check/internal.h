@@ -92,6 +92,7 @@ struct slot {                    /* one bulk load at a time */
 	bool tensor;
 	bool generic;            /* st.async, red.async: data of the generic proxy */
 	bool peer;               /* from another CTA's shared memory */
+	bool response;           /* of clusterlaunchcontrol.try_cancel */
 	uint32_t site, mbar;     /* index + 1 of its mbarrier */
 	uint64_t phase;          /* phase of the mbarrier at the issue */
 	uint16_t warp;
@@ -157,6 +158,8 @@ struct cta {
 	struct nb_gen *bar[16];
 	struct nb_gen *bar_before[16]; /* the generation before, or NULL */
 	struct frontier *exited; /* what all exited lanes knew */
+	/* the first query_cancel that found a request of this CTA failed */
+	struct { uint32_t site; uint16_t warp; int8_t lane; } refused;
 	/* released by relaxed cluster arrivals after fences of .cta scope; NULL until the first */
 	struct frontier *local_now, *local_before;
 	/* sites of the newest release and acquire with too narrow a scope */

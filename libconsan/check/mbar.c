@@ -57,7 +57,8 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 {
 	struct warp *w = warp_of(c, e);
 	struct mbar *m = mbar_of(c, cta, addr);
-	const bool async = e->kind == EV_BULK || e->kind == EV_TCGEN05_COMMIT;
+	const bool async = e->kind == EV_BULK || e->kind == EV_TRY_CANCEL
+		|| e->kind == EV_TCGEN05_COMMIT;
 	struct finding *f;
 
 	/* its completion is known through its own agent, not through its issuer */

@@ -53,6 +53,7 @@ const char *mbar_operation(const struct event *e)
 	case EV_CP_ASYNC_ARRIVE: return "cp.async.mbarrier.arrive";
 	case EV_TCGEN05_COMMIT: return "tcgen05.commit";
 	case EV_BULK: return e->bulk.tensor ? "TMA load" : "bulk load";
+	case EV_TRY_CANCEL: return "clusterlaunchcontrol.try_cancel";
 	default: return "use";
 	}
 }

@@ -41,7 +41,8 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 		agent_kind(c, e->agent, &index);
 		if (c->slots.at[index].generic)
 			return e->what & CELL_STRONG ? "red.async" : "st.async";
-		return part ? "TMA load write" : "bulk load write";
+		return c->slots.at[index].response ? "response of try_cancel"
+			: part ? "TMA load write" : "bulk load write";
 	}
 	return "access";
 }

@@ -52,7 +52,8 @@ static void on_alloc(struct cluster *c, struct tmem_allocs *t, const struct even
 	const struct allocation now = { here(c, e), (uint16_t)a->column, (uint16_t)a->columns, a->pair };
 	struct finding *f;
 
-	if (a->pair)
+	/* an allocation of a pair waits for the peer by itself */
+	if (a->pair && c->check->config.policy.tcgen05_alloc_launched)
 		check_launched(c, e, alloc_name);
 	if (t->last.by.site && a->columns > t->last.columns) {
 		f = finding_at(c, CS623, e, alloc_name, t->last.by, "smaller tcgen05.alloc");

@@ -268,6 +268,7 @@ struct cluster {
 	uint64_t parked_shared;    /* before accesses to shared memory, so far */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
 	uint32_t slot;             /* index in the worker's residents */
+	uint32_t place;            /* where it runs: clc.h */
 	uint64_t polled;           /* places that its warps have read in this turn */
 	struct reads_cluster *reads; /* reads.h; or NULL */
 	struct cluster *next;      /* in the worker's list of idle contexts */

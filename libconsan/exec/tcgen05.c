@@ -83,7 +83,7 @@ static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t a
 
 static void load(struct warp *w, const struct args *a, uint32_t at)
 {
-	uint32_t (*cell)[TMEM_COLUMNS] = w->cta->async->tmem.cell + (at >> 16);
+	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
 	const unsigned column = at & 0xffff;
 
 	for (unsigned r = 0; r < a->nregs; r++) {
@@ -115,7 +115,7 @@ static enum step op_ld(struct warp *w, const struct xop *x, uint32_t lanes)
 
 static void store(struct warp *w, const struct args *a, uint32_t at)
 {
-	uint32_t (*cell)[TMEM_COLUMNS] = w->cta->async->tmem.cell + (at >> 16);
+	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
 	const unsigned column = at & 0xffff;
 
 	for (unsigned r = 0; r < a->nregs; r++) {

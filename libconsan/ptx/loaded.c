@@ -3,7 +3,7 @@
 #include "opcodes.h"
 #include "order.h"
 
-enum { MOST_REGS = 128, MOST_INSNS = 1 << 14, DEPTH = 64 };
+enum { MOST_REGS = 128, MOST_INSNS = 1 << 14, DEPTH = 1024 };
 
 struct search {
 	const struct ptx_func *f;
@@ -46,7 +46,7 @@ static bool ends(const struct ptx_insn *i)
 	}
 }
 
-/* From instruction `at` on; a loop is not followed to its end. */
+/* From instruction `at` on, on some path. */
 static bool read_from(struct search *s, uint32_t at, struct left left, unsigned depth)
 {
 	const struct ptx_cfg *cfg = s->f->cfg;
@@ -70,8 +70,8 @@ static bool read_from(struct search *s, uint32_t at, struct left left, unsigned 
 		if (!k->nsucc || (k->end > k->first && s->f->insn[k->end - 1].ntarget > 1))
 			return false;
 		for (unsigned n = 1; n < k->nsucc; n++)
-			if (!read_from(s, cfg->block[k->succ[n]].first, left, depth + 1))
-				return false;
+			if (read_from(s, cfg->block[k->succ[n]].first, left, depth + 1))
+				return true;
 		b = k->succ[0];
 		at = cfg->block[b].first;
 	}

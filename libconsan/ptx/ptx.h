@@ -11,6 +11,7 @@
 #include "loaded.h"
 #include "order.h"
 #include "refuse.h"
+#include "tc_desc.h"
 #include "unread.h"
 #include "wg_desc.h"
 #include "wgmma_regs.h"
