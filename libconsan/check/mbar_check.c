@@ -106,10 +106,10 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
-/* The waiting warp later issued a load whose bytes the arriving lanes have observed, or a tcgen05
- * operation whose commit they have: so its wait took place before, although these release nothing
- * else (A18). So it is in rings whose slots a commit releases, and where bytes are expected before
- * the buffer is known to be free. */
+/* The waiting warp later issued a load whose bytes the arriving lanes have observed, or the waiting
+ * lane a tcgen05 operation whose commit they have: so its wait took place before, although that
+ * releases nothing else (A18). This happens where bytes are expected before the buffer is known to
+ * be free, and in a ring that one thread empties by tcgen05.mma. */
 static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct past_op *x)
 {
@@ -122,7 +122,7 @@ static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lane
 			&& frontier_full(&c->space, f, PLANE_G, agent_slot(c, k)) >= s->epoch)
 			return true;
 	}
-	return f && tc_known_after(c, f, x);
+	return f && tc_follows(c, f, x);
 }
 
 /* Is a wait for the previous phase ordered before: one for all these lanes, or one for each of

@@ -68,15 +68,18 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
-bool tc_known_after(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+bool tc_follows(const struct cluster *c, const struct frontier *f, const struct past_op *x)
 {
 	const struct tc_warp *t = c->warp[x->warp].tc;
-	uint32_t i = t ? (uint32_t)t->op.n : 0;
+	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
 
-	while (i > 0 && t->op.at[i - 1].issued >= x->epoch)
-		i--;
-	return t && i < t->op.n
-		&& tc_knows(c, f, agent_tensor(c, AGENT_TC, x->warp), x->lanes, t->first + i);
+	for (size_t i = t ? t->op.n : 0; i > 0 && t->op.at[i - 1].issued >= x->epoch; i--) {
+		const uint32_t lane = 1u << t->op.at[i - 1].lane;
+
+		if (lane & x->lanes && tc_knows(c, f, agent, lane, t->first + (uint32_t)i - 1))
+			return true;
+	}
+	return false;
 }
 
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
@@ -123,7 +126,8 @@ static void add_op(struct warp *w, const struct event *e, uint32_t known)
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
 	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.issued = warp_stamp(w), .four_lanes = o->op == TC_CP && lanes == 4 }));
+		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w),
+		.lane = (uint8_t)__builtin_ctz(e->lanes) }));
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
