@@ -31,10 +31,11 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"kernels/mlp/fused_mlp",
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
-	"cases/cxx/libcuxx" };
+	"kernels/attention/blackwell", "cases/cxx/libcuxx" };
 
 /* Kernels that GPU mode does not check, as it does not record tensor memory */
-static const char *const cpu_only[] = { "kernels/tcgen05_gemm/" };
+static const char *const cpu_only[] = { "kernels/tcgen05_gemm/",
+	"kernels/attention/blackwell" };
 
 static bool emulates(const char *kernel)
 {
@@ -79,6 +80,11 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/hopper", "--cluster=2 --n=300" },
 	{ "kernels/attention/hopper", "--cluster=2 --n=600 --causal=1" },
 	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
+	{ "kernels/attention/blackwell", "--n=100" },
+	{ "kernels/attention/blackwell", "--n=700 --causal=1 --grid=2" },
+	{ "kernels/attention/blackwell", "--d=128 --n=300 --h=2" },
+	{ "kernels/attention/blackwell", "--ctas=2 --n=300 --h=3" },
+	{ "kernels/attention/blackwell", "--ctas=2 --d=128 --n=800 --causal=1" },
 	{ "kernels/attention/mesh_kv", "--ranks=8 --n=1000" },
 	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
 	{ "kernels/attention/mesh_mlo", "--ranks=8 --n=1000" },
@@ -349,6 +355,19 @@ Test(kernels, emulated_programs_exist)
 	}
 }
 
+/* No known multicast pipeline satisfies K6, see policy.def. */
+#define STRICT "--strict --knob=async_across_ctas=0 "
+
+/* Others are strict but for what the kernel relies on */
+static const char *strict_of(const char *kernel)
+{
+	if (!strncmp(kernel, "cases/cxx/", 10)) /* cooperative groups and libcu++ do not satisfy A12 */
+		return STRICT "--knob=collectives_order_nothing=0";
+	if (!strcmp(kernel, "kernels/attention/blackwell")) /* P before S in the same columns: 9.4 only */
+		return STRICT "--knob=tcgen05_pipelining=2";
+	return STRICT;
+}
+
 /* The unmodified program passes its own check and has no findings. */
 ParameterizedTestParameters(kernels, clean)
 {
@@ -366,11 +385,7 @@ ParameterizedTestParameters(kernels, clean)
 
 ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 {
-	/* no known multicast pipeline satisfies K6, see policy.def; cooperative groups and
-	 * libcu++ do not satisfy A12 */
-	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
-		? "--strict --knob=async_across_ctas=0"
-		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
+	const char *const options[] = { "", strict_of(p->kernel),
 		"--async=early --reads=oldest", "--seed=7 --reads=random",
 		"--backend=gpu-emulated" };
 
