@@ -31,7 +31,8 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"kernels/mlp/fused_mlp",
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
-	"kernels/attention/blackwell", "cases/cxx/libcuxx" };
+	"kernels/tcgen05_gemm/tcgen05_gemm", "kernels/tcgen05_gemm/scaled_gemm",
+	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx" };
 
 /* Kernels that GPU mode does not check, as it does not record tensor memory */
 static const char *const cpu_only[] = { "kernels/tcgen05_gemm/",
@@ -94,6 +95,15 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=2x2 --m=264 --n=1032 --ctas=4" },
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=4x1 --warpgroups=1" },
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x4 --warpgroups=1 --fallback=1x2" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=1 --cluster=1 --m=200 --n=1000 --k=584 --ctas=1" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=1 --cluster=4 --n=1032 --ctas=4" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=2 --cluster=2 --m=520 --n=520 --k=968 --ctas=2" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--cluster=4 --fallback=2 --m=300 --n=1800 --k=200 --ctas=4" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--cluster=8" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--group=1 --m=200 --n=520 --k=1056 --ctas=1" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --group=1 --m=200 --n=520 --k=3104 --ctas=1" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --n=520 --k=3104 --ctas=2" },
+	{ "kernels/tcgen05_gemm/clc_gemm", "--group=1 --m=600 --n=1000 --k=400" },
 	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
 	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
 	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
