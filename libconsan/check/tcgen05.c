@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations that are kept although they may be complete */
-#define KEPT 4096u
+/* How many operations are kept at least, although they may be complete, and when some are
+ * forgotten */
+#define KEPT 1024u
+#define MANY 4096u
 
 /* ---- state ---- */
 
@@ -129,8 +131,9 @@ static void add_op(struct warp *w, const struct event *e, uint32_t known)
 	const struct ev_area *d = o->areas.n ? &o->areas.at[0] : NULL;
 	uint32_t lanes = 0;
 
-	if (t->op.n >= KEPT && known >= t->first) {
-		const uint32_t n = known - t->first < t->op.n ? known - t->first : (uint32_t)t->op.n;
+	if (t->op.n >= MANY && known >= t->first) {
+		const uint32_t most = (uint32_t)t->op.n - KEPT;
+		const uint32_t n = known - t->first < most ? known - t->first : most;
 
 		memmove(t->op.at, t->op.at + n, (t->op.n - n) * sizeof *t->op.at);
 		t->op.n -= n;
@@ -270,8 +273,9 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || tc_knows(c, c->cta[cta].exited,
-		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
+		|| tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
+			x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
 	if (!f)

@@ -38,11 +38,13 @@ struct tc_warp {
 	uint32_t issued;         /* lanes that have issued one */
 	VEC(struct tc_op) op;    /* op.at[i] is number first + i */
 	uint32_t first;
+	uint32_t reported;       /* up to this one, a finding says that no thread waited for it */
 	struct tc_last used[2];  /* the newest one on memory of its own CTA, of the peer */
 	VEC(struct tc_commit) commit;
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
 		uint32_t stamp[64]; /* of the newest ones, by number: the warp's epoch at the issue */
+		uint32_t reported; /* as above */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
 	} access[2];
