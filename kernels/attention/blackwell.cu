@@ -10,22 +10,22 @@
  *                                        P to tensor memory
  *     .------------ wait p_full <------- arrive p_full
  *     |             O += P V(j)
- *     |             commit o_full -----------------------------> wait o_full
  *     |             S = Q K(j+1)^T
  *     |             commit s_full ----> S to registers
  *     |                                  factor for O
  *     |                                  arrive stat_full -----> wait stat_full
  *     |                                                          O *= factor
  *     |             wait corrected <---------------------------- arrive corrected
- *     |             O += P V(j+1) ...
- *     |                                  last: sum
- *     |                                  arrive sum_full ------> wait sum_full
+ *     |             O += P V(j+1) ...    P ...
+ *     |
+ *     |             last: commit o_full   sum
+ *     |                                  arrive sum_full ------> wait sum_full, o_full
  *     |             wait corrected <---------------------------- arrive corrected
- *     '---> empty, q_empty                                       wait stage_empty <---.
- *           (commits)                                            O / sum -> staging   |
- *                   wait o_empty <------------------------------ arrive o_empty       |
- *                   (O of the next item)                         arrive staged ----> TMA, wait,
- *                                                                                  arrive stage_empty
+ *     |             (S of the next item)                         wait stage_empty <---.
+ *     '---> empty, q_empty                                       O / sum -> staging   |
+ *           (commits)                                            arrive staged ----> TMA, wait,
+ *                   wait o_empty <------------------------------ arrive o_empty    arrive
+ *                   (O of the next item)                                           stage_empty
  *
  *   S and P of a group share columns: P replaces the scores when they have been read, and the next
  *   scores replace P: O += P V(j) is issued before S = Q K(j+1)^T, and the tensor core executes them
@@ -60,34 +60,33 @@ enum {
 	BUG(q_not_waited, CS610, "", "multiplies without waiting for Q") \
 	BUG(k_not_waited, CS610, "", "multiplies by K without waiting for its bytes") \
 	BUG(v_parity, CS610, "", "waits for V with the parity of the previous lap") \
-	BUG(q_bytes, CS211, "", "expects the bytes of half of the rows of Q") \
+	BUG(q_bytes, CS703, "", "expects the bytes of half of the rows of Q") \
 	BUG(freed_by_arrive, CS609, "", \
 		"releases V by an arrival of its own, not by a commit, while O += P V reads it") \
 	BUG(v_freed_by_first, CS609, "", "releases V after the product of the first group") \
 	BUG(q_freed_early, CS609, "", "commits the release of Q before the last S = Q K^T") \
-	BUG(q_empty_not_waited, CS609, "", "loads the next Q while products read the last one") \
-	BUG(s_not_waited, CS604, "", "reads S without waiting for the commit") \
-	BUG(s_parity, CS604, "", "waits for S with the parity of the previous tile") \
+	BUG(q_empty_not_waited, CS610, "", "loads the next Q while products read the last one") \
+	BUG(s_not_waited, CS602, "", "loads S, and then waits for the commit") \
 	BUG(s_committed_early, CS604, "", "commits before the last of the MMAs that make S") \
 	BUG(s_no_wait_ld, CS602, "", "hands the columns of S over while loads from them are in flight") \
-	BUG(p_not_waited, CS604, "", "multiplies P without waiting for it") \
-	BUG(p_arrives_early, CS604, "", "announces P before storing it") \
+	BUG(p_not_waited, CS605, "", "issues O += P V, and then waits for P") \
+	BUG(p_arrives_early, CS601, "", "announces P before storing it") \
 	BUG(p_no_wait_st, CS603, "", "announces P while its stores are in flight") \
 	BUG(p_of_first, CS604, "", "the second group stores P into the columns of the first") \
-	BUG(sum_over_p, CS604, "", "stores the sum into a column of P, which O += P V still reads") \
+	BUG(sum_over_p, CS601, "", "stores the sum into a column of P, which O += P V still reads") \
 	BUG(stat_no_wait_st, CS603, "", "announces a factor while its store is in flight") \
 	BUG(sum_as_stat, CS209, "", \
 		"announces the sum on the barrier of the factors, one of which may not have been taken") \
 	BUG(sum_no_wait_ld, CS602, "", "hands the sum's column over while the load is in flight") \
-	BUG(sum_overwritten, CS604, "", "makes the next item's S before the sum has been read") \
-	BUG(o_not_waited, CS604, "", "rescales O while O += P V is in flight") \
-	BUG(o_read_early, CS604, "", "reads the final O without waiting for the last commit") \
+	BUG(sum_overwritten, CS602, "", "makes the next item's S before the sum has been read") \
+	BUG(o_read_early, CS604, "", "loads from the final O before it waits for the last commit") \
 	BUG(o_no_wait_st, CS603, "", "hands O back while stores of rescaled values are in flight") \
-	BUG(rescale_not_waited, CS604, "", "adds P V without waiting until O has been rescaled") \
-	BUG(corrected_early, CS209, "", \
+	BUG(rescale_not_waited, CS601, "", \
+		"issues O += P V, and then waits until O has been rescaled") \
+	BUG(corrected_early, CS209, "--n=700 --causal=1", \
 		"announces the last correction before the one before it has been waited for") \
 	BUG(o_no_wait_ld, CS602, "", "hands O over to the next item while loads from it are in flight") \
-	BUG(o_overwritten, CS604, "", "begins the next item's O before the last one has been read") \
+	BUG(o_overwritten, CS602, "", "begins the next item's O before the last one has been read") \
 	BUG(o_not_cleared, CS612, "", "adds the first P V to O, which nothing has initialised") \
 	BUG(s_no_fence, CS607, "", "no tcgen05.fence between the wait for S and the loads") \
 	BUG(p_no_fence, CS607, "", "no tcgen05.fence between the stores of P and the arrival") \
@@ -102,18 +101,18 @@ enum {
 	BUG(freed_in_use, CS621, "", "deallocates after the last commit, before O has been read") \
 	BUG(never_freed, CS622, "", "does not deallocate") \
 	BUG(freed_partly, CS627, "", "deallocates half of the columns") \
-	BUG(all_lanes_issue, CS632, "", "all lanes of the warp issue products and commits") \
-	BUG(other_lane_commits, CS608, "", \
-		"one lane issues products, another one commits: nothing is tracked") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
-	BUG(staged_not_waited, CS102, "", "the store starts before O has been staged") \
-	BUG(stage_not_waited, CS120, "", "stages O over the last item's, which a store still reads") \
-	BUG(stage_freed_early, CS120, "", "releases the staging area before the store has read it") \
-	BUG(exit_pending, CS308, "", "the CTA exits while a store still reads its shared memory") \
-	BUG(no_drain, CS613, "", "the CTA exits before the commits that release its last slots arrive") \
+	BUG(staged_early, CS102, "", "announces O before it is staged") \
+	BUG(stage_not_waited, CS105, "", \
+		"stages O, and then waits until the last store has read the area") \
+	BUG(stage_freed_early, CS105, "", "releases the staging area before the store has read it") \
+	BUG(exit_pending, CS308, "--n=256", \
+		"the CTA exits while a store still reads its shared memory") \
+	BUG(no_drain, CS221, "--ctas=2", \
+		"a CTA exits before the commits that release its last Q arrive") \
 	BUG(own_diagonal, CS701, "--causal=1", \
 		"the first group ends at its own diagonal, although products go on") \
-	BUG(invalidates_early, CS202, "--ctas=2", \
+	BUG(invalidates_early, CS205, "--ctas=2", \
 		"a CTA invalidates a barrier on which its peer has yet to arrive for the last time") \
 	BUG(leaves_early, CS503, "--ctas=2", \
 		"a CTA exits before its peer has made its last arrivals on its barriers") \
@@ -123,18 +122,17 @@ enum {
 		"__syncthreads instead of a cluster barrier publishes the barriers") \
 	BUG(no_init_fence, CS207, "--ctas=2", \
 		"a relaxed cluster barrier with no mbarrier-init fence publishes the barriers") \
-	BUG(p_of_one, CS209, "--ctas=2", "p_full counts the warps of one CTA, and those of two arrive") \
-	BUG(p_at_home, CS604, "--ctas=2", \
-		"each CTA announces P to itself, so the product does not wait for the peer's") \
+	BUG(o_of_one, CS209, "--ctas=2", \
+		"o_empty counts the warps of one CTA, and those of two arrive") \
+	BUG(p_of_issuer, CS209, "--ctas=2", "only the CTA that issues the products announces P") \
 	BUG(s_at_home, CS701, "--ctas=2", "the commit of S arrives in the issuing CTA only") \
-	BUG(freed_at_home, CS701, "--ctas=2", "slots are released in the issuing CTA only") \
+	BUG(freed_at_home, CS703, "--ctas=2", "slots are released in the issuing CTA only") \
 	BUG(own_bytes, CS211, "--ctas=2", "expects the bytes of one CTA's half of a tile") \
 	BUG(peer_not_awaited, CS611, "--ctas=2", \
 		"each CTA counts its own bytes, and the issuing thread waits for those of its CTA only") \
-	BUG(peer_not_freed, CS609, "--ctas=2", \
+	BUG(peer_not_freed, CS211, "--ctas=2", \
 		"the peer refills its slots without waiting for the products that read them") \
-	BUG(one_allocates, CS707, "--ctas=2", "only the issuing CTA allocates for the pair") \
-	BUG(one_frees, CS622, "--ctas=2", "only the issuing CTA deallocates")
+	BUG(one_allocates, CS707, "--ctas=2", "only the issuing CTA allocates for the pair")
 
 PLANT(BUGS)
 
@@ -191,6 +189,11 @@ template <int CTAS, class Bug> struct loader {
 	{
 		const int rank = bug.is(peer_not_awaited) ? cluster_rank() : 0;
 
+		// @bug q_not_waited CS610 @bug k_not_waited CS610 @bug v_parity CS610
+		// @bug freed_by_arrive CS609 @bug v_freed_by_first CS609 @bug q_freed_early CS609
+		// @bug q_empty_not_waited CS610 @bug published_at_home CS502
+		// @bug no_init_fence CS207 @bug own_bytes CS211 @bug peer_not_awaited CS611
+		// @bug peer_not_freed CS211
 		group_load<CTAS>(to, map, x, y, z, CTAS == 1 ? smem_at(full) : smem_of(full, rank));
 	}
 };
@@ -239,12 +242,10 @@ DEVICE void load(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, chan
 			kv.next();
 		}
 	}
-	if (bug.is(no_drain))
-		return;
 	/* The commits that release the last slots have arrived. */
 	for (int k = 0; k < SLOTS; k++, kv.next())
 		wait<CTAS>(&ch.kv.empty[kv.slot], kv.parity ^ 1);
-	for (int g = 0; g < GROUPS; g++)
+	for (int g = 0; g < GROUPS && !bug.is(no_drain); g++)
 		wait<CTAS>(&ch.q_empty[g], n - 1);
 }
 
@@ -253,6 +254,7 @@ DEVICE void load(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, chan
 /* Announces S. */
 template <int CTAS, class Bug> DEVICE void commit_scores(uint64_t *s_full, Bug bug)
 {
+	// @bug p_of_issuer CS209
 	commit<CTAS>(s_full, bug.is(s_at_home) ? 1 : (1 << CTAS) - 1);
 }
 
@@ -266,8 +268,6 @@ template <int D, int CTAS, class Bug>
 DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint32_t tmem, Bug bug)
 {
 	using T = tile<D, CTAS>;
-	const bool issues = !bug.is(other_lane_commits) || threadIdx.x % 32 == 0;
-	const bool commits = !bug.is(other_lane_commits) || threadIdx.x % 32 == 1;
 	items<CTAS> list{s};
 	cursor<SLOTS> k, v;
 	uint32_t n = 0, t = 0; /* items and tiles before this one */
@@ -278,21 +278,24 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 			wait<CTAS>(&ch.kv.full[k.slot], k.parity);
 		for (int g = 0; g < GROUPS; g++) {
 			if (!bug.is(q_not_waited))
+				// @bug q_bytes CS703
 				wait<CTAS>(&ch.q_full[g], n);
 			if (!bug.is(sum_overwritten))
 				wait<CTAS>(&ch.corrected[g], t - 1); /* the last sum has been read */
 			tcgen05_fence_after();
-			if (issues)
-				multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
-					m.kv + k.slot * T::HALVES, 0, bug.is(s_committed_early) ? D - 16 : D);
-			if (commits)
-				commit_scores<CTAS>(&ch.s_full[g], bug);
+			// @bug q_not_waited CS610 @bug k_not_waited CS610 @bug s_not_waited CS602
+			// @bug p_not_waited CS605 @bug sum_no_wait_ld CS602
+			// @bug sum_overwritten CS602 @bug s_no_fence CS607 @bug s_overlaps CS605
+			// @bug o_over_s CS605 @bug peer_not_awaited CS611
+			multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
+				m.kv + k.slot * T::HALVES, 0, bug.is(s_committed_early) ? D - 16 : D);
+			commit_scores<CTAS>(&ch.s_full[g], bug);
 			if (bug.is(s_committed_early))
+				// @bug s_committed_early CS604
 				multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
 					m.kv + k.slot * T::HALVES, D - 16);
 		}
-		if (commits)
-			release<CTAS>(&ch.kv.empty[k.slot], bug);
+		release<CTAS>(&ch.kv.empty[k.slot], bug);
 		for (int j = 0; j < i.tiles; j++, t++) {
 			const bool last = j + 1 == i.tiles;
 
@@ -300,6 +303,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 			v.next();
 			k = v;
 			k.next();
+			// @bug freed_at_home CS703
 			wait<CTAS>(&ch.kv.full[v.slot], bug.is(v_parity) ? v.parity ^ 1 : v.parity);
 			if (!last && !bug.is(k_not_waited))
 				wait<CTAS>(&ch.kv.full[k.slot], k.parity);
@@ -307,17 +311,31 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 				const bool add = j > 0 || bug.is(o_not_cleared);
 
 				if (!bug.is(p_not_waited))
+					// @bug s_at_home CS701
 					wait<CTAS>(&ch.p_full[g], t);
 				if (j == 0 && !bug.is(o_overwritten))
 					wait<CTAS>(&ch.o_empty[g], n - 1);
 				if (j > 0 && !bug.is(rescale_not_waited))
+					// @bug corrected_early CS209
 					wait<CTAS>(&ch.corrected[g], t - 1);
 				if (!bug.is(p_wait_no_fence))
 					tcgen05_fence_after();
-				if (issues)
-					multiply_values<D, CTAS>(output_of<D>(tmem, g, bug),
-						scores_of(tmem, g, bug) + WEIGHTS, m.kv + v.slot * T::HALVES, add);
-				if (commits)
+				// @bug v_parity CS610 @bug freed_by_arrive CS609
+				// @bug v_freed_by_first CS609 @bug p_not_waited CS605
+				// @bug p_arrives_early CS601 @bug p_no_wait_st CS603
+				// @bug sum_over_p CS601 @bug o_read_early CS604
+				// @bug o_no_wait_st CS603 @bug rescale_not_waited CS601
+				// @bug o_no_wait_ld CS602 @bug o_overwritten CS602
+				// @bug o_not_cleared CS612 @bug p_no_fence CS607
+				// @bug p_wait_no_fence CS607 @bug o_no_fence CS607
+				// @bug o_over_s CS605 @bug few_columns CS620
+				multiply_values<D, CTAS>(output_of<D>(tmem, g, bug),
+					scores_of(tmem, g, bug) + WEIGHTS, m.kv + v.slot * T::HALVES, add);
+				if (bug.is(p_not_waited))
+					wait<CTAS>(&ch.p_full[g], t);
+				if (bug.is(rescale_not_waited) && j > 0)
+					wait<CTAS>(&ch.corrected[g], t - 1);
+				if (last)
 					commit<CTAS>(&ch.o_full[g]);
 				if (bug.is(v_freed_by_first) && g == 0)
 					release<CTAS>(&ch.kv.empty[v.slot], bug);
@@ -325,20 +343,21 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 					continue;
 				if (bug.is(q_freed_early) && j + 2 == i.tiles)
 					commit<CTAS>(&ch.q_empty[g]);
-				if (issues)
-					multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
-						m.kv + k.slot * T::HALVES);
-				if (commits)
-					commit_scores<CTAS>(&ch.s_full[g], bug);
+				// @bug q_freed_early CS609 @bug q_empty_not_waited CS610
+				// @bug s_no_wait_ld CS602 @bug p_of_first CS604
+				multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
+					m.kv + k.slot * T::HALVES);
+				commit_scores<CTAS>(&ch.s_full[g], bug);
 			}
 			if (bug.is(freed_by_arrive))
 				mbar_arrive(&ch.kv.empty[v.slot]);
-			else if (commits && !bug.is(v_freed_by_first))
+			else if (!bug.is(v_freed_by_first))
 				release<CTAS>(&ch.kv.empty[v.slot], bug);
-			if (!last && commits)
+			if (!last)
 				release<CTAS>(&ch.kv.empty[k.slot], bug);
 		}
-		for (int g = 0; g < GROUPS && commits && !bug.is(q_freed_early); g++)
+		for (int g = 0; g < GROUPS && !bug.is(q_freed_early); g++)
+			// @bug no_drain CS221
 			commit<CTAS>(&ch.q_empty[g]);
 	}
 }
@@ -363,35 +382,43 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 		for (int j = 0; j < tiles; j++, t++) {
 			float x[BN];
 
-			if (!bug.is(s_not_waited))
-				wait<CTAS>(&ch.s_full[g], bug.is(s_parity) ? t + 1 : t);
+			if (bug.is(s_not_waited))
+				// @bug s_not_waited CS602
+				load_scores(x, at);
+			wait<CTAS>(&ch.s_full[g], t);
 			if (!bug.is(s_no_fence))
 				tcgen05_fence_after();
-			load_scores(x, at, !bug.is(s_no_wait_ld));
+			if (!bug.is(s_not_waited))
+				// @bug s_committed_early CS604 @bug s_no_wait_ld CS602
+				// @bug s_no_fence CS607
+				load_scores(x, at, !bug.is(s_no_wait_ld));
 
 			const float shrink = new_maximum(r, x, keys - j * BN, log2_scale<D>);
 
 			if (j > 0) {
+				// @bug stat_no_wait_st CS603
 				tmem_store(at + SHRINK, __float_as_uint(shrink));
 				if (!bug.is(stat_no_wait_st))
 					tmem_wait_stores();
 				tcgen05_fence_before();
+				// @bug sum_as_stat CS209
 				arrive(&ch.stat_full[g]);
 			}
 			weigh(r, x, log2_scale<D>);
 			if (bug.is(p_arrives_early))
 				arrive_at_issuer<CTAS>(&ch.p_full[g]);
+			// @bug p_arrives_early CS601 @bug p_no_wait_st CS603 @bug p_of_first CS604
+			// @bug p_no_fence CS607 @bug p_wait_no_fence CS607
 			store_weights(weights, x);
 			if (!bug.is(p_no_wait_st))
 				tmem_wait_stores();
 			if (!bug.is(p_no_fence))
 				tcgen05_fence_before();
-			if (bug.is(p_at_home))
-				arrive(&ch.p_full[g]);
-			else if (!bug.is(p_arrives_early))
+			if (!bug.is(p_arrives_early) && (!bug.is(p_of_issuer) || cluster_rank() == 0))
 				arrive_at_issuer<CTAS>(&ch.p_full[g]);
 			r.sum = r.sum * shrink + sum_of(x);
 		}
+		// @bug sum_over_p CS601
 		tmem_store(bug.is(sum_over_p) ? at + WEIGHTS : at + SUM, __float_as_uint(r.sum));
 		tmem_wait_stores();
 		tcgen05_fence_before();
@@ -408,6 +435,8 @@ DEVICE float statistic(uint64_t *full, uint32_t phase, uint32_t at, bool complet
 
 	mbar_wait(full, phase & 1);
 	tcgen05_fence_after();
+	// @bug stat_no_wait_st CS603 @bug sum_no_wait_ld CS602 @bug sum_overwritten CS602
+	// @bug freed_in_use CS621
 	tmem_load(v, at);
 	if (complete)
 		tmem_wait_loads();
@@ -415,29 +444,29 @@ DEVICE float statistic(uint64_t *full, uint32_t phase, uint32_t at, bool complet
 	return __uint_as_float(v);
 }
 
-/* Rescales this thread's row of O, before the product of the next tile is added. */
+/* Rescales this thread's row of O, before the product of the next tile is added. The last product is
+ * complete: the commit of the scores from which the factor was computed came after it. */
 template <int D, int CTAS, class Bug>
-DEVICE void rescale(channels &ch, uint32_t tmem, int g, uint32_t stat, uint32_t t, Bug bug)
+DEVICE void rescale(channels &ch, uint32_t tmem, int g, uint32_t stat, Bug bug)
 {
 	const uint32_t o = output_of<D>(tmem, g, bug) + warp_lanes();
 	const float shrink = statistic(&ch.stat_full[g], stat,
 		scores_of(tmem, g, bug) + warp_lanes() + SHRINK);
 
-	if (!bug.is(o_not_waited))
-		wait<CTAS>(&ch.o_full[g], t);
-	tcgen05_fence_after();
-	if (__any_sync(~0u, shrink != 1))
+	if (__any_sync(~0u, shrink != 1)) {
+		// @bug o_no_wait_st CS603 @bug rescale_not_waited CS601
 		scale_output<D>(o, shrink);
-	if (!bug.is(o_no_wait_st))
-		tmem_wait_stores();
+		if (!bug.is(o_no_wait_st))
+			tmem_wait_stores();
+	}
 	tcgen05_fence_before();
 	arrive_at_issuer<CTAS>(&ch.corrected[g]);
 }
 
 /* Stages O divided by the sum of the weights. `n`: number of the item */
 template <int D, int CTAS, class Bug>
-DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t stat, uint32_t t,
-	uint32_t n, Bug bug)
+DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t stat, uint32_t n,
+	Bug bug)
 {
 	const uint32_t at = scores_of(tmem, g, bug) + (bug.is(sum_over_p) ? WEIGHTS : SUM);
 	const uint32_t o = output_of<D>(tmem, g, bug);
@@ -445,14 +474,20 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 		: warp_lanes();
 	const bool shared = bug.is(sum_as_stat);
 
-	if (bug.is(corrected_early))
-		arrive_at_issuer<CTAS>(&ch.corrected[g]);
-
 	const float sum = statistic(shared ? &ch.stat_full[g] : &ch.sum_full[g], shared ? stat : n,
 		at + warp_lanes(), !bug.is(sum_no_wait_ld));
 
-	if (!bug.is(o_read_early))
-		wait<CTAS>(&ch.o_full[g], t);
+	if (bug.is(corrected_early))
+		// @bug corrected_early CS209
+		arrive_at_issuer<CTAS>(&ch.corrected[g]);
+	if (bug.is(o_read_early)) {
+		uint32_t v[32];
+
+		// @bug o_read_early CS604
+		tmem_load(v, o + lanes);
+		tmem_wait_loads();
+	}
+	wait<CTAS>(&ch.o_full[g], n);
 	tcgen05_fence_before();
 	/* Not before the wait for o_full: the phase before has been waited for by then. */
 	if (!bug.is(corrected_early))
@@ -460,38 +495,48 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 	tcgen05_fence_after();
 	if (!bug.is(stage_not_waited))
 		mbar_wait(&ch.stage_empty[g], n & 1 ^ 1);
+	if (bug.is(staged_early))
+		arrive(&ch.staged[g]);
 	for (int x = 0; x < D; x += 32) {
 		uint32_t v[32];
 
+		// @bug o_no_wait_ld CS602 @bug o_overwritten CS602 @bug o_no_fence CS607
+		// @bug lanes_of_next CS630
 		tmem_load(v, o + lanes + x);
 		if (bug.is(o_no_wait_ld) && x + 32 == D)
 			arrive_at_issuer<CTAS>(&ch.o_empty[g]);
 		tmem_wait_loads();
 		tmem_loaded(v);
+		// @bug no_proxy_fence CS110 @bug staged_early CS102 @bug stage_not_waited CS105
+		// @bug stage_freed_early CS105
 		stage_columns(tile, threadIdx.x % 128, x, v, 1 / sum);
 	}
+	if (bug.is(stage_not_waited))
+		mbar_wait(&ch.stage_empty[g], n & 1 ^ 1);
 	if (!bug.is(o_no_fence))
 		tcgen05_fence_before();
 	if (!bug.is(o_no_wait_ld))
+		// @bug invalidates_early CS205 @bug leaves_early CS503 @bug o_of_one CS209
 		arrive_at_issuer<CTAS>(&ch.o_empty[g]);
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
-	arrive(&ch.staged[g]);
+	if (!bug.is(staged_early))
+		arrive(&ch.staged[g]);
 }
 
 template <int D, int CTAS, class Bug>
 DEVICE void correct(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint32_t tmem, Bug bug)
 {
 	items<CTAS> list{s};
-	uint32_t n = 0, t = 0, stat = 0; /* items, tiles and factors before this one */
+	uint32_t n = 0, stat = 0; /* items and factors before this one */
 	item i;
 
-	for (; list.next(i); n++, t++) {
-		for (int j = 0; j + 1 < i.tiles; j++, t++, stat++)
+	for (; list.next(i); n++) {
+		for (int j = 0; j + 1 < i.tiles; j++, stat++)
 			for (int g = 0; g < GROUPS; g++)
-				rescale<D, CTAS>(ch, tmem, g, stat, t, bug);
+				rescale<D, CTAS>(ch, tmem, g, stat, bug);
 		for (int g = 0; g < GROUPS; g++)
-			stage<D, CTAS>(m.o + g * m.GROUP, ch, tmem, g, stat, t, n, bug);
+			stage<D, CTAS>(m.o + g * m.GROUP, ch, tmem, g, stat, n, bug);
 		if (bug.is(sum_as_stat))
 			stat++;
 	}
@@ -508,9 +553,12 @@ DEVICE void store(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, cha
 
 	for (; list.next(i); n++)
 		for (int g = 0; g < GROUPS; g++) {
-			if (!bug.is(staged_not_waited))
-				mbar_wait(&ch.staged[g], n & 1);
+			// @bug own_diagonal CS701
+			mbar_wait(&ch.staged[g], n & 1);
 			for (int x = 0; x < D; x += 64)
+				// @bug no_proxy_fence CS110 @bug staged_early CS102
+				// @bug stage_not_waited CS105 @bug stage_freed_early CS105
+				// @bug exit_pending CS308
 				tensor_store(&t.o, x, first_row<CTAS>(i, g), i.head, m.o + g * m.GROUP + x * BM);
 			bulk_commit();
 			if (bug.is(stage_freed_early))
@@ -528,17 +576,19 @@ template <int CTAS, class Bug> DEVICE void init(channels &ch, Bug bug)
 {
 	channel_init(ch.kv, 1, 1);
 	if (bug.is(primed_at_init))
+		// @bug primed_at_init CS502
 		mbar_arrive_at(&ch.kv.empty[0], 1 - cluster_rank());
 	for (int g = 0; g < GROUPS; g++) {
+		// @bug no_init_fence CS207
 		mbar_init(&ch.q_full[g], 1);
 		mbar_init(&ch.q_empty[g], 1);
 		mbar_init(&ch.s_full[g], 1);
-		mbar_init(&ch.p_full[g], bug.is(p_of_one) || bug.is(p_at_home) ? 4 : 4 * CTAS);
+		mbar_init(&ch.p_full[g], bug.is(p_of_issuer) ? 4 : 4 * CTAS);
 		mbar_init(&ch.stat_full[g], 4);
 		mbar_init(&ch.sum_full[g], 4);
 		mbar_init(&ch.corrected[g], 4 * CTAS);
 		mbar_init(&ch.o_full[g], 1);
-		mbar_init(&ch.o_empty[g], 4 * CTAS);
+		mbar_init(&ch.o_empty[g], bug.is(o_of_one) ? 4 : 4 * CTAS);
 		mbar_init(&ch.staged[g], 4);
 		mbar_init(&ch.stage_empty[g], 1);
 	}
@@ -569,6 +619,8 @@ blackwell(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		if (bug.is(permit_first))
 			tmem_relinquish<CTAS>();
 		if (issuer || !bug.is(one_allocates))
+			// @bug permit_first CS624 @bug address_unsynced CS102
+			// @bug never_freed CS622 @bug freed_partly CS627 @bug one_allocates CS707
 			tmem_alloc<CTAS>(&ch.tmem, columns);
 		tmem_relinquish<CTAS>();
 		tcgen05_fence_before();
@@ -577,6 +629,7 @@ blackwell(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		__syncthreads();
 	tcgen05_fence_after();
 
+	// @bug address_unsynced CS102
 	const uint32_t tmem = ch.tmem;
 
 	if (warp < CORRECTION) {
@@ -587,9 +640,7 @@ blackwell(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		correct<D, CTAS>(s, m, ch, tmem, bug);
 	} else {
 		registers_dec<32>();
-		const int lanes = bug.is(all_lanes_issue) ? 32 : bug.is(other_lane_commits) ? 2 : 1;
-
-		if (warp == PRODUCTS && lane < lanes && issuer)
+		if (warp == PRODUCTS && lane == 0 && issuer)
 			multiply<D, CTAS>(s, m, ch, tmem, bug);
 		else if (warp == LOADS && lane == 0)
 			load<D, CTAS>(t, s, m, ch, bug);
@@ -598,11 +649,13 @@ blackwell(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		__syncwarp();
 	}
 	if (bug.is(freed_in_use) && warp == PRODUCTS)
+		// @bug freed_in_use CS621
 		tmem_dealloc<CTAS>(tmem, columns);
 	if (bug.is(invalidates_early)) {
 		__syncthreads();
 		if (threadIdx.x == 0)
 			for (int g = 0; g < GROUPS; g++)
+				// @bug invalidates_early CS205
 				mbar_inval(&ch.o_empty[g]);
 	}
 	tcgen05_fence_before();
@@ -611,10 +664,12 @@ blackwell(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	else
 		cluster_sync();
 	tcgen05_fence_after();
-	if (bug.is(never_freed) || bug.is(freed_in_use) || (bug.is(one_frees) && !issuer))
+	if (bug.is(never_freed) || bug.is(freed_in_use))
 		return;
 	if (warp == PRODUCTS)
+		// @bug freed_partly CS627
 		tmem_dealloc<CTAS>(tmem, bug.is(freed_partly) ? columns / 2 : columns);
+// @bug exit_pending CS308
 }
 
 /* ---- host ---- */

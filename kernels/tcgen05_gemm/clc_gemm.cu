@@ -1,4 +1,4 @@
-/* clc_gemm: C = A * B^T on Blackwell's tensor cores, bfloat16, persistent by cluster launch control:
+/* clc_gemm: C = A * B^T on Blackwell tensor cores, bfloat16, persistent by cluster launch control:
  * the grid has a cluster (a CTA, or a pair with --group=2) for each tile of C, and a cluster that
  * has begun its tile asks for another one that has not started. So the tiles go to whichever
  * cluster has time, and a kernel of higher priority finds free SMs between two clusters.
@@ -6,13 +6,13 @@
  *
  *   scheduler (warp 6 of the leader)           producer, MMA, epilogue: warps of each CTA
  *
- *   wait empty[slot] <------------------.      own tile, then for each answer:
- *   arrive full[slot] of each CTA,      |
- *     expect 16 bytes                   |      wait full[slot] <-------------.
+ *   wait empty <------------------------.      own tile, then for each answer:
+ *   arrive on full of each CTA,         |
+ *     expect 16 bytes                   |      wait full <-------------------.
  *   request a cluster                   |      read the answer               |
  *     '- answer and bytes in each CTA --|------------------------------------'
- *   wait full[slot], read the answer    |      fence.proxy.async
- *   nothing was canceled: stop          '----- arrive empty[slot] of the leader
+ *   wait full, read the answer          |      fence.proxy.async
+ *   nothing was canceled: stop          '----- arrive on empty of the leader
  *
  * The proxy fence orders the reads of the answer before the next one, which the async proxy writes
  * to the same place. `empty` counts the warps of the group that read: four epilogue warps and the
@@ -35,7 +35,6 @@ enum {
 	COLUMNS = 512, CHUNK = 64, STAGING = 32 * CHUNK,
 	EPILOGUE_WARPS = 4, PRODUCER = 4, MMA = 5, SCHEDULER = 6, THREADS = 7 * 32,
 	BAND = 16,
-	ANSWERS = 2,
 };
 
 /* Sizes of a CTA in a group of N */
@@ -52,12 +51,12 @@ template <int N> struct shape {
 	BUG(answer_parity, CS104, SINGLE, "waits for the previous phase, which is complete") \
 	BUG(answer_reused, CS106, SINGLE, "requests without waiting until the last answer was read") \
 	BUG(release_before_read, CS106, SINGLE, "releases the answer before reading it") \
-	BUG(readers_of_leader, CS209, "", "empty counts the leader's warps, those of the pair arrive") \
+	BUG(readers_of_leader, CS106, "", "empty counts the leader's warps, those of the pair arrive") \
 	BUG(no_proxy_fence, CS112, SINGLE, "no proxy fence between reading an answer and the next one") \
-	BUG(asks_again, CS641, SINGLE, "requests again after an answer that nothing was canceled") \
-	BUG(id_of_failure, CS642, SINGLE, "takes the CTA from an answer that nothing was canceled") \
-	BUG(peer_not_armed, CS701, "", "16 bytes are expected in the leader only") \
-	BUG(half_expected, CS211, SINGLE, "expects 8 of the 16 bytes") \
+	BUG(asks_again, CS505, SINGLE, "requests again after an answer that nothing was canceled") \
+	BUG(id_of_failure, CS506, SINGLE, "takes the CTA from an answer that nothing was canceled") \
+	BUG(peer_not_armed, CS703, "", "16 bytes are expected in the leader only") \
+	BUG(half_expected, CS703, SINGLE, "expects 8 of the 16 bytes") \
 	BUG(answer_to_leader, CS703, "", "the odd CTA gets no answer, as the request has no multicast") \
 	BUG(mma_keeps_answer, CS701, SINGLE, "the MMA warp does not release the answer") \
 	BUG(odd_exits, CS707, "", "the odd CTA exits while the leader may still use it")
@@ -76,25 +75,33 @@ struct sizes {
 template <int N> struct shared {
 	channel<shape<N>::slots> ring;
 	channel<2> acc;
-	channel<ANSWERS> queue;
-	clc_answer answer[ANSWERS];
+	channel<1> queue; /* of one answer */
+	clc_answer answer;
 	uint32_t tmem;
 };
 
-/* Called by a warp: the group's next tile, or -1 */
 template <int N, class Bug>
-DEVICE int read_answer(shared<N> &sh, cursor<ANSWERS> at, Bug bug)
+DEVICE void wait_answer(shared<N> &sh, cursor<1> at, Bug bug)
 {
 	if (bug.is(answer_parity))
-		mbar_wait_cluster(&sh.queue.full[at.slot], at.parity ^ 1);
+		mbar_wait_cluster(sh.queue.full, at.parity ^ 1);
 	else if (!bug.is(answer_not_waited))
+		// @bug half_expected CS703
 		channel_wait_cluster(sh.queue, at);
+}
 
-	const clc_answer answer = sh.answer[at.slot];
+/* Called by a warp: the group's next tile, or -1 */
+template <int N, class Bug> DEVICE int read_answer(const shared<N> &sh, Bug bug)
+{
+	// @bug answer_not_waited CS104 @bug answer_parity CS104 @bug answer_reused CS106
+	// @bug release_before_read CS106 @bug readers_of_leader CS106 @bug no_proxy_fence CS112
+	const clc_answer answer = sh.answer;
+	// @bug asks_again CS505
 	const bool canceled = clc_canceled(answer);
 	int tile = -1;
 
-	if (canceled || bug.is(id_of_failure))
+	if (canceled || (bug.is(id_of_failure) && threadIdx.x / 32 == PRODUCER))
+		// @bug id_of_failure CS506
 		tile = clc_first_cta(answer) / N;
 	if (!bug.is(no_proxy_fence))
 		fence_proxy_async();
@@ -103,15 +110,16 @@ DEVICE int read_answer(shared<N> &sh, cursor<ANSWERS> at, Bug bug)
 }
 
 /* Called by a warp that is not the scheduler */
-template <int N, class Bug> DEVICE int next_tile(shared<N> &sh, cursor<ANSWERS> &at, Bug bug)
+template <int N, class Bug> DEVICE int next_tile(shared<N> &sh, cursor<1> &at, Bug bug)
 {
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const bool releases = lane == 0 && !(bug.is(mma_keeps_answer) && warp == MMA);
 	int tile;
 
+	wait_answer(sh, at, bug);
 	if (releases && bug.is(release_before_read))
 		channel_release_to(sh.queue, at, 0);
-	tile = read_answer(sh, at, bug);
+	tile = read_answer(sh, bug);
 	if (releases && !bug.is(release_before_read))
 		channel_release_to(sh.queue, at, 0);
 	at.next();
@@ -120,29 +128,34 @@ template <int N, class Bug> DEVICE int next_tile(shared<N> &sh, cursor<ANSWERS> 
 
 /* The tiles of this group: that of its launch, then those of canceled clusters */
 #define FOR_TILES(tile, sh, bug) \
-	cursor<ANSWERS> answers; \
+	cursor<1> answers; \
 	for (int tile = blockIdx.x / N; tile >= 0; tile = next_tile<N>(sh, answers, bug))
 
 /* Called by the scheduler warp of the leader */
 template <int N, class Bug> DEVICE void schedule(shared<N> &sh, Bug bug)
 {
 	const int lane = threadIdx.x % 32;
-	cursor<ANSWERS> at;
+	cursor<1> at;
 	int tile, failures = 0;
 
 	do {
 		if (!bug.is(answer_reused))
+			// @bug mma_keeps_answer CS701
 			channel_acquire_cluster(sh.queue, at);
 		if (lane < (bug.is(peer_not_armed) ? 1 : N))
-			mbar_arrive_expect_tx_at(&sh.queue.full[at.slot], lane, bug.is(half_expected) ? 8 : 16);
+			mbar_arrive_expect_tx_at(sh.queue.full, lane, bug.is(half_expected) ? 8 : 16);
 		__syncwarp();
 		if (elect_one()) {
 			if (N == 1 || bug.is(answer_to_leader))
-				clc_request(&sh.answer[at.slot], &sh.queue.full[at.slot]);
+				// @bug answer_not_waited CS104 @bug answer_parity CS104 @bug answer_reused CS106
+				// @bug release_before_read CS106 @bug no_proxy_fence CS112 @bug asks_again CS505
+				clc_request(&sh.answer, sh.queue.full);
 			else
-				clc_request_multicast(&sh.answer[at.slot], &sh.queue.full[at.slot]);
+				// @bug readers_of_leader CS106
+				clc_request_multicast(&sh.answer, sh.queue.full);
 		}
-		tile = read_answer(sh, at, bug);
+		wait_answer(sh, at, bug);
+		tile = read_answer(sh, bug);
 		at.next();
 		failures += tile < 0;
 	} while (tile >= 0 || (bug.is(asks_again) && failures < 2));
@@ -200,6 +213,7 @@ DEVICE void multiply(const sizes &s, const bf16 *slots, shared<N> &sh, uint32_t 
 			const bf16 *slot = slots + at.slot * shape<N>::slot_elements;
 			const uint64_t a = tcgen05_tile(slot), b = tcgen05_tile(slot + A_ELEMENTS);
 
+			// @bug peer_not_armed CS703 @bug answer_to_leader CS703
 			channel_wait(sh.ring, at);
 			tcgen05_fence_after();
 			if (elect_one()) {
@@ -307,6 +321,7 @@ clc_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	tcgen05_fence_after();
 	if (warp == MMA) {
 		__syncwarp();
+		// @bug odd_exits CS707
 		tmem_dealloc<N>(tmem, COLUMNS);
 	}
 }

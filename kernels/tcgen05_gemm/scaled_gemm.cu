@@ -55,6 +55,9 @@ struct mxfp8 {
 	DEVICE void multiply(uint32_t d, uint64_t a, uint64_t b, uint32_t scales_a,
 		uint32_t scales_b, int i, bool accumulate)
 	{
+		// @bug scales_missing CS612 @bug scales_after_mma CS612 @bug scales_over_sums CS605
+		// @bug commit_by_another CS604 @bug release_without_scales CS609
+		// @bug acc_release_before_wait CS601
 		mma_mxf8<N>(d, a, b, mma_e4m3(N * BM, BN, i), scales_a, scales_b, accumulate);
 	}
 };
@@ -89,18 +92,17 @@ template <int N, class F> struct shape {
 		"the factors of the odd CTA count on its own barrier, so the leader does not wait for them") \
 	BUG(scales_missing, CS612, SINGLE, "the factors of B are not copied to tensor memory") \
 	BUG(scales_after_mma, CS612, SINGLE, "the factors are copied after the first MMA") \
-	BUG(scales_by_another, CS604, SINGLE, \
-		"one lane copies the factors and another one multiplies: nothing orders the two") \
-	BUG(scales_over_sums, CS604, SINGLE, "the factors of the first slot overlap the second sums") \
-	BUG(commit_by_another, CS608, SINGLE, \
+	BUG(scales_by_another, CS609, SINGLE, \
+		"one lane copies the factors and another one commits, so nothing waits for the copies") \
+	BUG(scales_over_sums, CS605, SINGLE, "the factors of the first slot overlap the second sums") \
+	BUG(commit_by_another, CS604, SINGLE, \
 		"the commit comes from another lane than the MMAs, so it covers none of them") \
 	BUG(release_without_scales, CS609, SINGLE, \
 		"the slot is released by a commit before the copy of its factors") \
 	BUG(alloc_sums_only, CS620, SINGLE, "allocates no columns for the factors") \
-	BUG(acc_release_before_wait, CS602, SINGLE, "acc.empty is signalled before wait::ld") \
+	BUG(acc_release_before_wait, CS601, SINGLE, "acc.empty is signalled before wait::ld") \
 	BUG(peer_not_counted, CS209, "--m=256 --n=384 --ctas=2", \
-		"acc.empty counts the leader's warps, those of the pair arrive") \
-	BUG(no_tail, CS503, "", "the odd CTA may exit before the last commit arrives on it")
+		"acc.empty counts the leader's warps, those of the pair arrive")
 
 PLANT(BUGS)
 
@@ -156,16 +158,21 @@ DEVICE void produce(const tensors &t, const sizes &s, unsigned char *slots, shar
 			channel_acquire_cluster(sh.ring, at);
 			if (rank == 0)
 				channel_expect(sh.ring, at, bytes);
+			else if (bug.is(scales_on_own_barrier))
+				channel_expect(sh.ring, at, scale_bytes);
+			// @bug release_without_scales CS609
 			group_load<N>(slot, &t.a, k, row * BM, full);
+			// @bug scales_not_expected CS211
 			group_load<N>(slot + size::b_at, &t.b, k, c.col * BN + rank * size::b_rows, full);
+			// @bug scales_not_waited CS610 @bug scales_on_own_barrier CS611
+			// @bug scales_by_another CS609
 			group_load<N>(slot + size::scales_a_at, &t.scales_a, i * F::scales * SCALE_BYTES / 8,
 				row, scales);
+			// @bug scales_not_expected CS211
 			group_load<N>(slot + size::scales_b_at, &t.scales_b, i * F::scales * SCALE_BYTES / 8,
 				c.col, scales);
 		}
 	}
-	if (bug.is(no_tail))
-		return;
 	for (int i = 0; i < size::slots; i++, at.next())
 		channel_acquire_cluster(sh.ring, at);
 }
@@ -188,6 +195,8 @@ DEVICE void copy_scales(uint32_t to, const unsigned char *slot, Bug bug)
 
 #pragma unroll
 	for (int i = 0; i < F::scales; i++) {
+		// @bug scales_not_waited CS610 @bug scales_on_own_barrier CS611
+		// @bug scales_by_another CS609 @bug scales_over_sums CS605 @bug alloc_sums_only CS620
 		tmem_copy_scales<N>(to + i * SCALE_COLUMNS, a + i * (SCALE_BYTES >> 4));
 		if (!bug.is(scales_missing))
 			tmem_copy_scales<N>(to + (F::scales + i) * SCALE_COLUMNS, b + i * (SCALE_BYTES >> 4));
@@ -273,6 +282,7 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N, F> 
 			const bool last = j == BN / CHUNK - 1;
 			bf16 *buffer = staging + j % 2 * STAGING;
 
+			// @bug commit_by_another CS604 @bug acc_release_before_wait CS601
 			tmem_load(sum, tmem + window + in.slot * BN + j * CHUNK);
 			if (bug.is(acc_release_before_wait) && last && lane == 0)
 				channel_release_to(sh.acc, in, 0);
@@ -281,6 +291,7 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N, F> 
 				tcgen05_fence_before();
 				__syncwarp();
 				if (lane == 0)
+					// @bug peer_not_counted CS209
 					channel_release_to(sh.acc, in, 0);
 			}
 			if (lane == 0)

@@ -64,13 +64,14 @@ template <int N> struct shape {
 };
 
 #define SINGLE "--group=1 --cluster=1 --m=128 --n=768 --ctas=1"
+#define ONE_TILE "--group=1 --cluster=1 --m=128 --n=256 --ctas=1"
 #define PAIR "--cluster=2 --n=768 --ctas=2"
 #define LOOPS "--n=1536 --ctas=4"
 #define BUGS(BUG) \
 	/* operands in shared memory */ \
 	BUG(no_full_wait, CS610, SINGLE, "multiplies without waiting for the bytes") \
 	BUG(full_parity, CS610, SINGLE, "waits for the previous phase of full, which is complete") \
-	BUG(stale_phase, CS610, SINGLE " --k=256", \
+	BUG(stale_phase, CS609, SINGLE " --k=256", \
 		"begins each tile in the phase in which it began the first") \
 	BUG(producer_parity, CS701, "", \
 		"the producer's first lap waits for slots that will not be released") \
@@ -87,22 +88,22 @@ template <int N> struct shape {
 	BUG(acc_by_arrive, CS604, SINGLE, \
 		"an arrival instead of a commit publishes the sums, which are not complete") \
 	BUG(acc_commit_early, CS604, PAIR, "the commit of the sums comes before the last MMAs") \
-	BUG(acc_not_waited, CS604, SINGLE, "the epilogue does not wait for the sums") \
-	BUG(acc_full_parity, CS604, SINGLE, "the epilogue waits for the previous phase of acc.full") \
-	BUG(acc_overwritten, CS602, SINGLE, "the MMA does not wait until the epilogue has read") \
+	BUG(acc_not_waited, CS601, ONE_TILE, "the epilogue does not wait for the sums") \
+	BUG(acc_full_parity, CS601, ONE_TILE, "the epilogue waits for the previous phase of acc.full") \
+	BUG(acc_overwritten, CS601, SINGLE, \
+		"the MMA waits for the epilogue only after the first slot has been multiplied") \
 	BUG(acc_empty_parity, CS701, SINGLE, "the first sums wait for a release") \
 	BUG(acc_wrong_barrier, CS701, SINGLE, "the commit of the sums goes to acc.empty") \
-	BUG(acc_release_before_wait, CS602, SINGLE, "acc.empty is signalled before wait::ld") \
-	BUG(acc_release_first_chunk, CS602, SINGLE, "acc.empty is signalled after the first chunk") \
-	BUG(acc_release_by_one, CS602, SINGLE, "one of four warps signals acc.empty for all") \
+	BUG(acc_no_wait_ld, CS602, SINGLE, "no wait::ld before acc.empty is signalled") \
+	BUG(acc_release_first_chunk, CS601, SINGLE, "acc.empty is signalled after the first chunk") \
+	BUG(acc_release_by_one, CS601, SINGLE, "one of four warps signals acc.empty for all") \
 	BUG(acc_count_own, CS209, LOOPS, "acc.empty counts the leader's warps, those of the pair arrive") \
 	BUG(acc_release_here, CS701, LOOPS, "the odd CTA's epilogue signals its own acc.empty") \
 	BUG(acc_commit_leader, CS701, "", "acc.full is signalled in the leader only") \
 	BUG(acc_commit_cluster, CS604, LOOPS, "acc.full is signalled in the other pair, too") \
-	BUG(acc_overlap, CS602, SINGLE, "the second accumulator begins within the first") \
+	BUG(acc_overlap, CS601, SINGLE, "the second accumulator begins within the first") \
 	BUG(acc_not_cleared, CS612, SINGLE, "the first MMA of a tile adds to what was there before") \
 	BUG(wrong_window, CS630, SINGLE, "a warp loads the lanes of the next warp") \
-	BUG(no_fence_before, CS607, SINGLE, "no fence between wait::ld and the arrival") \
 	BUG(no_fence_after, CS607, SINGLE, "no fence between waiting for the sums and loading them") \
 	/* allocation */ \
 	BUG(address_unsynced, CS102, SINGLE, "reads the address before it is written") \
@@ -120,17 +121,17 @@ template <int N> struct shape {
 		"the CTA exits while the last store still reads its shared memory") \
 	/* across the cluster */ \
 	BUG(no_init_fence, CS207, "", "no fence.mbarrier_init before the cluster barrier") \
-	BUG(init_cta_only, CS502, "", \
+	BUG(init_cta_only, CS502, "--group=1", \
 		"__syncthreads instead of a cluster barrier after the initialisation") \
 	BUG(empty_counts_ctas, CS701, "", \
 		"empty counts the CTAs of the cluster, but a pair commits once for two") \
 	BUG(empty_counts_one, CS209, "", "empty counts the own pair's commit only") \
 	BUG(release_own_pair, CS701, "", "slots are released to the own pair only") \
-	BUG(release_leaders, CS701, "", "slots are released to the leaders only") \
+	BUG(release_leaders, CS703, "", "slots are released to the leaders only") \
 	BUG(mask_narrow, CS703, "", "A is multicast to the own CTA only") \
 	BUG(same_part, CS107, "", "two CTAs load the same half of A, no CTA the other") \
-	BUG(no_tail, CS503, "", "a CTA may exit before the last commit of the other pair arrives on it") \
-	BUG(exits_early, CS503, "", "a CTA exits while its peer may still commit to its barriers") \
+	BUG(exits_early, CS221, "--group=1", \
+		"a CTA exits while its peer may still commit to its barriers") \
 	BUG(invalidates_early, CS205, "", \
 		"a CTA invalidates its barriers while its peer may still commit to them") \
 	BUG(tail_within_cta, CS503, LOOPS, "__syncthreads at the end: a peer may still arrive")
@@ -212,22 +213,29 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 			if (bug.is(producer_parity))
 				mbar_wait_cluster(&sh.ring.empty[at.slot], at.parity); // @bug producer_parity CS701
 			else
+				// @bug release_in_full CS701
 				channel_acquire_cluster(sh.ring, at);
-			if (us.leads())
+			if (us.leads() || bug.is(full_not_leaders))
+				// @bug empty_counts_one CS209
 				channel_expect(sh.ring, at, shape<N>::slot_bytes *
 					(bug.is(expect_one_cta) || bug.is(full_not_leaders) ? 1 : N));
 			for (int i = us.leader / N; i < s.groups; i += us.groups) {
 				const int part = bug.is(same_part) ? 0 : i * high;
 
 				if (us.groups > 1)
+					// @bug no_init_fence CS207 @bug init_cta_only CS502 @bug same_part CS107
 					group_load_multicast<N>(a + part * BK, &t.a, k, row + part, full, sharers);
 				else
+					// @bug no_full_wait CS610 @bug full_parity CS610 @bug stale_phase CS609
+					// @bug expect_one_cta CS211 @bug full_not_leaders CS611
+					// @bug release_by_arrive CS609 @bug release_before_mma CS609
 					group_load<N>(a + part * BK, &t.a, k, row + part, full);
 			}
+			// @bug expect_one_cta CS211
 			group_load<N>(b, &t.b, k, col, full);
 		}
 	}
-	if (bug.is(no_tail) || bug.is(exits_early) || bug.is(invalidates_early))
+	if (bug.is(exits_early) || bug.is(invalidates_early))
 		return;
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
 		channel_acquire_cluster(sh.ring, at);
@@ -237,20 +245,27 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 template <int N> DEVICE void commit_to(uint64_t *bar, uint32_t mask, const team<N> &us)
 {
 	if (us.ctas == 1)
+		// @bug all_lanes_issue CS632
 		tcgen05_commit<N>(bar);
 	else
+		// @bug init_cta_only CS502 @bug exits_early CS221 @bug invalidates_early CS205
 		tcgen05_commit_multicast<N>(bar, mask);
 }
 
-/* 64 columns of A and B of the group, added to the sums at `d` */
-template <int N>
-DEVICE void multiply_slot(uint32_t d, const bf16 *a, bool accumulate)
+/* The i-th of four times 16 columns of A and B of the group, added to the sums at `d` */
+template <int N> DEVICE void multiply_16(uint32_t d, const bf16 *slot, int i, bool accumulate)
 {
-	const uint64_t da = tcgen05_tile(a), db = tcgen05_tile(a + A_ELEMENTS);
+	const uint64_t a = tcgen05_tile(slot), b = tcgen05_tile(slot + A_ELEMENTS);
 
-#pragma unroll
-	for (int i = 0; i < BK / 16; i++) /* 16 elements further: 32 bytes, 2 units */
-		mma_f16<N>(d, da + 2 * i, db + 2 * i, mma_bf16(N * BM, BN), accumulate || i > 0);
+	/* 16 elements further: 32 bytes, 2 units */
+	// @bug no_full_wait CS610 @bug full_parity CS610 @bug stale_phase CS609
+	// @bug full_not_leaders CS611 @bug release_by_arrive CS609 @bug release_before_mma CS609
+	// @bug all_lanes_issue CS632 @bug acc_by_arrive CS604 @bug acc_commit_early CS604
+	// @bug acc_not_waited CS601 @bug acc_full_parity CS601 @bug acc_overwritten CS601
+	// @bug acc_no_wait_ld CS602 @bug acc_release_first_chunk CS601 @bug acc_release_by_one CS601
+	// @bug acc_commit_cluster CS604 @bug acc_overlap CS601 @bug acc_not_cleared CS612
+	// @bug no_fence_after CS607 @bug alloc_half CS620
+	mma_f16<N>(d, a + 2 * i, b + 2 * i, mma_bf16(N * BM, BN), accumulate || i > 0);
 }
 
 /* Called by one thread of the leader */
@@ -273,6 +288,7 @@ DEVICE void multiply(const sizes &s, const bf16 *slots, shared<N> &sh, uint32_t 
 		if (bug.is(acc_empty_parity))
 			mbar_wait_cluster(&sh.acc.empty[out.slot], out.parity); // @bug acc_empty_parity CS701
 		else if (!bug.is(acc_overwritten))
+			// @bug acc_release_here CS701
 			channel_acquire_cluster(sh.acc, out);
 		for (int k = 0; k < s.k; k += BK, at.next()) {
 			const bool last = k + BK >= s.k;
@@ -281,14 +297,20 @@ DEVICE void multiply(const sizes &s, const bf16 *slots, shared<N> &sh, uint32_t 
 			if (bug.is(full_parity))
 				mbar_wait(&sh.ring.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
+				// @bug empty_counts_one CS209 @bug release_leaders CS703 @bug mask_narrow CS703
 				channel_wait(sh.ring, at);
 			tcgen05_fence_after();
-			if (bug.is(release_before_mma))
-				commit_to(empty, releases, us);
 			if (bug.is(acc_commit_early) && last)
 				commit_to(&sh.acc.full[out.slot], publishes, us);
-			multiply_slot<N>(d, slots + at.slot * shape<N>::slot_elements,
-				k > 0 || bug.is(acc_not_cleared));
+#pragma unroll
+			for (int i = 0; i < BK / 16; i++) {
+				if (bug.is(release_before_mma) && i == BK / 16 - 1)
+					commit_to(empty, releases, us);
+				multiply_16<N>(d, slots + at.slot * shape<N>::slot_elements, i,
+					k > 0 || bug.is(acc_not_cleared));
+			}
+			if (bug.is(acc_overwritten) && k == 0)
+				channel_acquire_cluster(sh.acc, out);
 			if (bug.is(release_by_arrive))
 				mbar_arrive(empty);
 			else if (bug.is(release_in_full))
@@ -327,6 +349,8 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N> &sh
 		if (bug.is(acc_full_parity))
 			mbar_wait_cluster(&sh.acc.full[in.slot], in.parity ^ 1);
 		else if (!bug.is(acc_not_waited))
+			// @bug release_not_committed CS701 @bug acc_wrong_barrier CS701
+			// @bug acc_commit_leader CS701 @bug empty_counts_ctas CS701 @bug release_own_pair CS701
 			channel_wait_cluster(sh.acc, in);
 		if (!bug.is(no_fence_after))
 			tcgen05_fence_after();
@@ -335,26 +359,31 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N> &sh
 			const bool last = j == (bug.is(acc_release_first_chunk) ? 0 : BN / CHUNK - 1);
 			bf16 *buffer = staging + j % 2 * STAGING;
 
+			// @bug acc_by_arrive CS604 @bug acc_commit_early CS604 @bug acc_not_waited CS601
+			// @bug acc_full_parity CS601 @bug acc_overwritten CS601 @bug acc_no_wait_ld CS602
+			// @bug acc_release_first_chunk CS601 @bug acc_release_by_one CS601
+			// @bug acc_commit_cluster CS604 @bug acc_overlap CS601 @bug wrong_window CS630
+			// @bug no_fence_after CS607 @bug dealloc_early CS621
 			tmem_load(sum, d + j * CHUNK);
-			if (bug.is(acc_release_before_wait) && last && lane == 0)
-				mbar_arrive_at(&sh.acc.empty[in.slot], owner);
-			tmem_wait_loads(sum);
+			if (!bug.is(acc_no_wait_ld))
+				tmem_wait_loads(sum);
 			if (last) {
-				if (!bug.is(no_fence_before))
-					tcgen05_fence_before();
+				tcgen05_fence_before();
 				__syncwarp();
-				if (lane == 0 && !bug.is(acc_release_before_wait) &&
-					!(bug.is(acc_release_by_one) && warp > 0))
+				if (lane == 0 && !(bug.is(acc_release_by_one) && warp > 0))
+					// @bug acc_count_own CS209 @bug tail_within_cta CS503
 					mbar_arrive_at(&sh.acc.empty[in.slot], owner);
 			}
 			if (lane == 0 && !bug.is(staging_reused))
 				bulk_wait_read<1>();
 			__syncwarp();
+			// @bug no_proxy_fence CS110 @bug staging_reused CS105
 			stage_row(buffer, sum);
 			if (!bug.is(no_proxy_fence))
 				fence_proxy_async();
 			__syncwarp();
 			if (lane == 0) {
+				// @bug no_proxy_fence CS110 @bug staging_reused CS105 @bug exit_pending CS308
 				tensor_store(&t.c, c.col * BN + j * CHUNK, row, buffer);
 				bulk_commit();
 			}
@@ -373,6 +402,7 @@ template <int N, class Bug> DEVICE uint32_t begin(shared<N> &sh, Bug bug)
 	const int warp = threadIdx.x / 32;
 
 	if (threadIdx.x == 0) {
+		// @bug no_init_fence CS207
 		channel_init(sh.ring, 1, bug.is(empty_counts_ctas) ? us.ctas :
 			bug.is(empty_counts_one) ? 1 : us.groups);
 		channel_init(sh.acc, 1, bug.is(acc_release_by_one) ? N :
@@ -388,11 +418,14 @@ template <int N, class Bug> DEVICE uint32_t begin(shared<N> &sh, Bug bug)
 		__syncwarp();
 		if (bug.is(alloc_after_relinquish))
 			tmem_relinquish<N>();
+		// @bug address_unsynced CS102 @bug alloc_after_relinquish CS624 @bug not_deallocated CS622
+		// @bug dealloc_half CS627
 		tmem_alloc<N>(&sh.tmem, bug.is(alloc_half) ? COLUMNS / 2 : COLUMNS);
 		if (!bug.is(alloc_after_relinquish))
 			tmem_relinquish<N>();
 	}
 	if (bug.is(address_unsynced))
+		// @bug address_unsynced CS102
 		return sh.tmem;
 	tcgen05_fence_before();
 	__syncthreads();
@@ -406,18 +439,23 @@ template <int N, class Bug> DEVICE void end(shared<N> &sh, uint32_t tmem, Bug bu
 {
 	const team<N> us;
 
+	if (bug.is(invalidates_early)) {
+		__syncthreads();
+		if (threadIdx.x < shape<N>::slots)
+			// @bug invalidates_early CS205
+			mbar_inval(&sh.ring.empty[threadIdx.x]);
+	}
 	tcgen05_fence_before();
 	if (bug.is(tail_within_cta) || bug.is(exits_early))
 		__syncthreads();
 	else if (!bug.is(dealloc_early))
 		cluster_sync();
 	tcgen05_fence_after();
-	if (bug.is(invalidates_early) && threadIdx.x < shape<N>::slots)
-		mbar_inval(&sh.ring.empty[threadIdx.x]);
 	if (threadIdx.x / 32 != MMA || bug.is(not_deallocated) ||
 		(bug.is(dealloc_by_leader) && !us.leads()))
 		return;
 	__syncwarp();
+	// @bug dealloc_half CS627 @bug dealloc_early CS621 @bug dealloc_by_leader CS707
 	tmem_dealloc<N>(tmem, bug.is(dealloc_half) || bug.is(alloc_half) ? COLUMNS / 2 : COLUMNS);
 }
 
@@ -439,6 +477,7 @@ tcgen05_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	else if (warp == MMA && team<N>().leads() && (bug.is(all_lanes_issue) || elect_one()))
 		multiply<N>(s, slots, sh, tmem, bug);
 	end(sh, tmem, bug);
+// @bug exit_pending CS308
 }
 
 /* ---- host ---- */

@@ -447,7 +447,7 @@ void frontier_whole(struct clock_space *s, struct frontier *f)
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
 	const struct frontier *from, enum plane plane)
 {
-	uint32_t n = plane == PLANE_P ? s->ngeneric : from->cap, i;
+	uint32_t n = plane == PLANE_P ? s->ngeneric : plane == PLANE_G ? from->cap : 0, i;
 
 	for (i = 0; i < n; i++) {
 		uint32_t epoch = plane == PLANE_P ? from->p[i] : from->g[i];

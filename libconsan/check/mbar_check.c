@@ -115,8 +115,6 @@ static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lane
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
-	if (f && c->ntensor && tc_knows_later(c, f, x))
-		return true;
 	for (uint32_t k = 0; f && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];
 

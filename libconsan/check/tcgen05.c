@@ -111,6 +111,19 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
+/* Gives the next number to an operation of the lane. A later wait of the warp has a later stamp. */
+static void number_op(struct warp *w, struct tc_op op, uint32_t lane)
+{
+	struct tc_warp *t = w->tc;
+
+	op.issued = warp_stamp(w);
+	op.lane = (uint8_t)lane;
+	warp_close_epoch(w);
+	vec_push(&t->op, op);
+	t->ops = epoch_next(t->ops);
+	t->last[lane] = t->ops;
+}
+
 static void add_op(struct warp *w, const struct event *e, uint32_t known)
 {
 	struct tc_warp *t = w->tc;
@@ -128,10 +141,8 @@ static void add_op(struct warp *w, const struct event *e, uint32_t known)
 	}
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
-	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w),
-		.lane = (uint8_t)__builtin_ctz(e->lanes) }));
-	t->ops = epoch_next(t->ops);
+	number_op(w, (struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
+		.four_lanes = o->op == TC_CP && lanes == 4 }, (uint32_t)__builtin_ctz(e->lanes));
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
 }
@@ -169,7 +180,6 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 	t = tc_of(c, w);
 	add_op(w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
 	t->issued |= e->lanes;
-	t->last[lane] = t->ops;
 	for (uint32_t m = o->ctas; m; m &= m - 1) {
 		const uint16_t r = (uint16_t)__builtin_ctz(m);
 
@@ -234,6 +244,8 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	t = tc_of(c, w);
 	if (!t->last[lane])
 		commit_of_nothing(c, w, e);
+	else /* a number of its own: who knows the operations need not know that this has arrived */
+		number_op(w, (struct tc_op){ .d = UINT32_MAX }, lane);
 	for (uint32_t left = x->ctas; left; left &= left - 1) {
 		const unsigned r = (unsigned)__builtin_ctz(left);
 		struct mbar *m = mbar_use(c, e, r, x->addr);
@@ -261,8 +273,9 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
-		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
+		|| tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
+			x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
 	if (!f)

@@ -43,6 +43,7 @@ struct tc_warp {
 	VEC(struct tc_commit) commit;
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
+		uint32_t stamp[64]; /* of the newest ones, by number: the warp's epoch at the issue */
 		uint32_t reported; /* as above */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */

@@ -92,6 +92,20 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 
 /* ---- the rule ---- */
 
+/* Is the issue of the warp's load or store ordered before, though not its completion? Then the
+ * signal came before the wait. */
+static bool issue_known(const struct tmem_view *t, const struct warp *by, unsigned store,
+	uint32_t number)
+{
+	const uint32_t kept = ARRAY_SIZE(by->tc->access[store].stamp);
+	const uint32_t stamp = by->tc->access[store].stamp[number % kept];
+	const struct clock_space *s = &t->v.c->space;
+
+	return by->tc->access[store].newest - number < kept
+		&& (frontier_full(s, t->v.f, PLANE_G, by->index) >= stamp
+			|| frontier_lanes(s, t->v.f, PLANE_G, by->index, stamp));
+}
+
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
 	const struct cell_entry *old)
 {
@@ -99,9 +113,11 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return !t->op && by->tc->access[0].done >= old->epoch ? CS601 : CS602;
+		return !t->op && by->tc->access[0].done >= old->epoch
+			&& !issue_known(t, by, 0, old->epoch) ? CS601 : CS602;
 	case AGENT_TMEM_ST:
-		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
+		return by->tc->access[1].done >= old->epoch && !issue_known(t, by, 1, old->epoch)
+			? CS601 : CS603;
 	default:
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
@@ -299,6 +315,8 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(c, w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
+	tc->access[store].stamp[tc->access[store].newest % ARRAY_SIZE(tc->access[store].stamp)] =
+		warp_stamp(w);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];

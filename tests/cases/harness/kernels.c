@@ -31,10 +31,12 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/fa2_shared_qkv", "kernels/attention/fa2_tiling_qk",
 	"kernels/mlp/fused_mlp",
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
-	"cases/cxx/libcuxx" };
+	"kernels/tcgen05_gemm/tcgen05_gemm", "kernels/tcgen05_gemm/scaled_gemm",
+	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx" };
 
 /* Kernels that GPU mode does not check, as it does not record tensor memory */
-static const char *const cpu_only[] = { "kernels/tcgen05_gemm/" };
+static const char *const cpu_only[] = { "kernels/tcgen05_gemm/",
+	"kernels/attention/blackwell" };
 
 static bool emulates(const char *kernel)
 {
@@ -79,6 +81,11 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/hopper", "--cluster=2 --n=300" },
 	{ "kernels/attention/hopper", "--cluster=2 --n=600 --causal=1" },
 	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
+	{ "kernels/attention/blackwell", "--n=100" },
+	{ "kernels/attention/blackwell", "--n=700 --causal=1 --grid=2" },
+	{ "kernels/attention/blackwell", "--d=128 --n=300 --h=2" },
+	{ "kernels/attention/blackwell", "--ctas=2 --n=300 --h=3" },
+	{ "kernels/attention/blackwell", "--ctas=2 --d=128 --n=800 --causal=1" },
 	{ "kernels/attention/mesh_kv", "--ranks=8 --n=1000" },
 	{ "kernels/attention/mesh_kv", "--rank_axis=1 --causal=1" },
 	{ "kernels/attention/mesh_mlo", "--ranks=8 --n=1000" },
@@ -88,6 +95,15 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=2x2 --m=264 --n=1032 --ctas=4" },
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=4x1 --warpgroups=1" },
 	{ "kernels/wgmma_gemm/wgmma_gemm", "--cluster=1x4 --warpgroups=1 --fallback=1x2" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=1 --cluster=1 --m=200 --n=1000 --k=584 --ctas=1" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=1 --cluster=4 --n=1032 --ctas=4" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--group=2 --cluster=2 --m=520 --n=520 --k=968 --ctas=2" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--cluster=4 --fallback=2 --m=300 --n=1800 --k=200 --ctas=4" },
+	{ "kernels/tcgen05_gemm/tcgen05_gemm", "--cluster=8" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--group=1 --m=200 --n=520 --k=1056 --ctas=1" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --group=1 --m=200 --n=520 --k=3104 --ctas=1" },
+	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --n=520 --k=3104 --ctas=2" },
+	{ "kernels/tcgen05_gemm/clc_gemm", "--group=1 --m=600 --n=1000 --k=400" },
 	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
 	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
 	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
@@ -349,6 +365,19 @@ Test(kernels, emulated_programs_exist)
 	}
 }
 
+/* No known multicast pipeline satisfies K6, see policy.def. */
+#define STRICT "--strict --knob=async_across_ctas=0 "
+
+/* Others are strict but for what the kernel relies on */
+static const char *strict_of(const char *kernel)
+{
+	if (!strncmp(kernel, "cases/cxx/", 10)) /* cooperative groups and libcu++ do not satisfy A12 */
+		return STRICT "--knob=collectives_order_nothing=0";
+	if (!strcmp(kernel, "kernels/attention/blackwell")) /* P before S in the same columns: 9.4 only */
+		return STRICT "--knob=tcgen05_pipelining=2";
+	return STRICT;
+}
+
 /* The unmodified program passes its own check and has no findings. */
 ParameterizedTestParameters(kernels, clean)
 {
@@ -366,11 +395,7 @@ ParameterizedTestParameters(kernels, clean)
 
 ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 {
-	/* no known multicast pipeline satisfies K6, see policy.def; cooperative groups and
-	 * libcu++ do not satisfy A12 */
-	const char *const options[] = { "", strncmp(p->kernel, "cases/cxx/", 10)
-		? "--strict --knob=async_across_ctas=0"
-		: "--strict --knob=async_across_ctas=0 --knob=collectives_order_nothing=0",
+	const char *const options[] = { "", strict_of(p->kernel),
 		"--async=early --reads=oldest", "--seed=7 --reads=random",
 		"--backend=gpu-emulated" };
 
