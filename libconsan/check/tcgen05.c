@@ -68,6 +68,28 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+{
+	const struct tc_warp *t = c->warp[x->warp].tc;
+	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
+	size_t low = 0, high = t ? t->op.n : 0;
+	uint32_t epoch;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (t->op.at[mid].issued >= x->epoch)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	if (!t || low == t->op.n)
+		return false;
+	epoch = t->first + (uint32_t)low;
+	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
+		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
+}
+
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x)
 {
@@ -95,7 +117,7 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
-static void add_op(struct tc_warp *t, const struct event *e, uint32_t known)
+static void add_op(struct tc_warp *t, const struct event *e, uint32_t known, uint32_t issued)
 {
 	const struct event_tcgen05 *o = &e->tcgen05;
 	const struct ev_area *d = o->areas.n ? &o->areas.at[0] : NULL;
@@ -111,7 +133,7 @@ static void add_op(struct tc_warp *t, const struct event *e, uint32_t known)
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
 	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4 }));
+		.four_lanes = o->op == TC_CP && lanes == 4, .issued = issued }));
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -148,7 +170,8 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 		return;
 	c->stats.async_ops++;
 	t = tc_of(c, w);
-	add_op(t, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
+	add_op(t, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)),
+		warp_stamp(w));
 	t->issued |= e->lanes;
 	t->last[lane] = t->ops;
 	for (uint32_t m = o->ctas; m; m &= m - 1) {
