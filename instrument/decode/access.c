@@ -18,14 +18,25 @@ static unsigned vector_width(const struct ptx_insn *i)
 /* The lanes whose addresses the instruction uses. */
 static uint32_t matrix_lanes(const struct ptx_insn *i)
 {
-	return ptx_has(i, MOD_x4) ? FULL : ptx_has(i, MOD_x2) ? 0xffff : 0xff;
+	const unsigned rows = (ptx_has(i, MOD_x4) ? 32 : ptx_has(i, MOD_x2) ? 16 : 8)
+		* (ptx_has(i, MOD_m16n16) ? 2 : 1);
+
+	return rows >= 32 ? FULL : (1u << rows) - 1;
+}
+
+/* Of a row; the padding behind packed elements is not accessed. */
+static unsigned matrix_bytes(const struct ptx_insn *i)
+{
+	const enum ptx_type t = ptx_type_of(i, 1);
+
+	return t == TY_b6x16_p32 ? 12 : t == TY_b4x16_p64 ? 8 : 16;
 }
 
 static void access_matrix(const struct ptx_insn *i, struct event *e)
 {
 	e->lanes &= matrix_lanes(i);
 	e->access.flags = ACCESS_MATRIX;
-	e->access.bytes = 16;
+	e->access.bytes = matrix_bytes(i);
 }
 
 static void access_async(struct dcluster *c, uint32_t warp, const struct record *r)

@@ -169,7 +169,8 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 	struct xplace p;
 
 	o->bytes = r32(w, a->size)[l];
-	if (refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
+	if ((a->what == PEER && refuse_peer(&why, w->cluster->info.launch,
+			SHARED_OFFSET(addr), o->bytes)) || refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
 			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
 			o->bytes))
 		return raise_refusal(w, x, l, &why);
@@ -299,7 +300,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		b->tx_count = o->bytes;
 		b->cta_mask = a->multicast ? o->ctas : 0;
 	}
-	if (a->tensor && a->what != PREFETCH && o->extent != o->bytes) {
+	if (a->tensor && a->what != PREFETCH && !tensor_box_dense(&o->map, a->rows)) {
 		add_pieces(w->async, o);
 		b->spans = (struct ev_spans){ w->async->spans.at, (uint16_t)w->async->spans.n };
 	}

@@ -177,25 +177,23 @@ static bool fill(struct warp *w, const struct xop *x, unsigned l, struct request
 {
 	const enum ptx_space space = (enum ptx_space)x->i.w[W_SPACE];
 	const uint64_t addr = ex_addr(w, get_addr(x, 0), l);
-	const struct shared_view v = ex_view(w);
-	struct refusal why;
 	struct xplace p;
 	struct cta *mbar;
 
-	if (!ex_resolve(w, x, 1u << l, space, addr, RESPONSE, RESPONSE, true, &p))
+	if (!ex_resolve(w, x, 1u << l, space, addr, RESPONSE, 1, true, &p) || !mbar_place(w, x, l,
+			space, ex_addr(w, get_addr(x, 2), l), true, &mbar, &r->mbar))
 		return false;
-	if (p.space != SP_SHARED) {
-		ex_fault(w, x, 1u << l, FAULT_BULK_OPERAND, p.space, addr, RESPONSE,
-			"not in shared memory");
-		return false;
-	}
-	if (refuse_bulk_owner(&why, &v, p.cta->rank, p.addr, RESPONSE)) {
-		ex_refuse(w, x, 1u << l, &why);
+	if (p.space != SP_SHARED || p.cta != w->cta || p.addr % RESPONSE || mbar != w->cta) {
+		ex_fault(w, x, 1u << l, FAULT_CANCEL_OPERAND, p.space, p.addr, RESPONSE, "%s",
+			p.space != SP_SHARED ? "the response is not in shared memory"
+			: p.cta != w->cta ? "the response is in shared memory of another CTA"
+			: mbar != w->cta ? "the mbarrier is in shared memory of another CTA"
+			: "the address of the response must be a multiple of 16");
 		return false;
 	}
 	r->at = (uint32_t)p.addr;
 	r->ctas = x->i.w[W_MULTICAST] ? (1u << w->cluster->info.nctas) - 1 : 1u << w->cta->rank;
-	return mbar_place(w, x, l, space, ex_addr(w, get_addr(x, 2), l), false, &mbar, &r->mbar);
+	return true;
 }
 
 static void emit_request(struct warp *w, const struct xop *x, unsigned l, const struct request *r)

@@ -147,11 +147,17 @@ static unsigned scales_of(const struct ptx_insn *i)
 	}
 }
 
+/* A value, or a vector of one. */
+static uint32_t single(struct decoder *d, const struct ptx_operand *o)
+{
+	return dec_src(d, o->kind == PO_VEC && o->n == 1 ? &o->list[0] : o, TY_b32);
+}
+
 static bool take_scale(struct decoder *d, const struct ptx_operand *o, struct scales *to)
 {
 	if (o[1].kind != PO_VEC || o[1].n != 2)
 		return dec_unsupported(d, "block scales without {byte, thread}");
-	to->data = dec_src(d, &o[0], TY_b32);
+	to->data = single(d, &o[0]);
 	to->byte = dec_src(d, &o[1].list[0], TY_u16);
 	to->thread = dec_src(d, &o[1].list[1], TY_u16);
 	return true;
@@ -168,7 +174,7 @@ static bool take_more(struct decoder *d, const struct ptx_insn *i, struct args *
 		a->selector = (uint8_t)i->operand[5].imm;
 		if (i->operand[5].imm < 0 || !sparse_selector(a->selector, a->chunks))
 			return dec_unsupported(d, "this sparsity selector");
-		a->meta = dec_src(d, &i->operand[4], TY_b32);
+		a->meta = single(d, &i->operand[4]);
 		k = 6;
 	}
 	if (!a->s.nscale)

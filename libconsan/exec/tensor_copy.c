@@ -50,6 +50,12 @@ static uint32_t unit_bits(const struct tensormap *m)
 	return m->interleave ? 128u * m->interleave : bits_of[m->type];
 }
 
+/* The same in shared memory. */
+static uint32_t shared_bits(const struct tensormap *m)
+{
+	return tensor_padded(m->type) ? 8 : unit_bits(m);
+}
+
 /* Elements of the box along dimension i. */
 static uint32_t box_count(const struct tensormap *m, unsigned i)
 {
@@ -62,7 +68,7 @@ static uint32_t box_count(const struct tensormap *m, unsigned i)
 
 uint32_t tensor_box_row(const struct tensormap *m)
 {
-	return box_count(m, 0) * unit_bits(m) / 8;
+	return box_count(m, 0) * shared_bits(m) / 8;
 }
 
 uint32_t tensor_box_pitch(const struct tensormap *m)
@@ -89,12 +95,17 @@ static uint32_t box_rows(const struct tensormap *m, bool rows)
 
 uint32_t tensor_box_bytes(const struct tensormap *m, bool rows)
 {
-	return tensor_box_row(m) * box_rows(m, rows);
+	return box_count(m, 0) * unit_bits(m) / 8 * box_rows(m, rows);
 }
 
 uint32_t tensor_box_extent(const struct tensormap *m, bool rows)
 {
 	return tensor_box_pitch(m) * (box_rows(m, rows) - 1) + tensor_box_row(m);
+}
+
+bool tensor_box_dense(const struct tensormap *m, bool rows)
+{
+	return tensor_box_row(m) == tensor_box_pitch(m) || box_rows(m, rows) == 1;
 }
 
 uint32_t tensor_box_align(const struct tensormap *m)
@@ -112,6 +123,12 @@ const char *tensor_copy_check(const struct tensor_copy *c, bool load)
 		return "gather4 and scatter4 need a 2-dimensional tiled map";
 	if (!m->interleave && c->at[0] * (int64_t)bits_of[m->type] % 128)
 		return "the first coordinate is not a multiple of 16 bytes";
+	if (tensor_padded(m->type) && c->at[0] % 128)
+		return "the first coordinate is not a multiple of 128";
+	if (m->type == TT_u4x16_p64 && !load)
+		return "a store with a map of type b4x16_p64";
+	if (m->swizzle == TSW_128_ATOM64 && m->type == TT_u6x16_p32 && load)
+		return "a load of type b6x16_p32 with a swizzle of atoms of 64 bytes";
 	for (unsigned i = 0; i < (c->rows ? TENSOR_RANKS : m->rank) && !load; i++)
 		if (c->at[i] < 0)
 			return "a negative coordinate of a store";
@@ -150,7 +167,9 @@ struct rows {
 	uint32_t step;             /* 0: a row is contiguous in global memory, else the distance
 				      of elements in bytes */
 	uint32_t unit;             /* bytes of an element, if step */
-	uint32_t lo, hi;           /* bytes [lo, hi) of each row are inside dimension 0 */
+	uint32_t packed;           /* bytes of 16 elements of a padded type in global memory, or 0 */
+	uint32_t lo, hi;           /* bytes [lo, hi) of each row are inside dimension 0; with `packed`
+				      in global memory: all or none */
 	int64_t first;             /* byte offset in dimension 0 of the row's byte 0 */
 };
 
@@ -164,6 +183,7 @@ static struct rows rows_of(const struct tensor_copy *c)
 	struct rows r = { .bytes = tensor_box_row(m), .pitch = tensor_box_pitch(m),
 		.first = c->at[0] * bits / 8 };
 
+	r.packed = tensor_padded(m->type) ? (uint32_t)bits * 2 : 0;
 	r.unit = (uint32_t)(bits / 8);
 	r.step = by > 1 ? (uint32_t)(by * bits / 8) : 0;
 	left = left < 0 || c->at[0] > (int64_t)m->dim[0] ? 0 : left < n ? left : n;
@@ -178,7 +198,7 @@ static uint32_t padding_of(const struct rows *r)
 {
 	const uint32_t n = -r->hi & 15;
 
-	return r->step || r->lo >= r->hi ? 0 : n < r->bytes - r->hi ? n : r->bytes - r->hi;
+	return r->step || r->packed || r->lo >= r->hi ? 0 : n < r->bytes - r->hi ? n : r->bytes - r->hi;
 }
 
 /* Visits each row of the box: each(user, k, base, inside) with the address of the row's dimension 0
@@ -339,6 +359,14 @@ static void take(unsigned char *row, const unsigned char *from, const struct row
 		memcpy(row + i, from + i / r->unit * r->step, r->unit);
 }
 
+/* 16 elements of a padded type at the start of each 16 bytes; the rest is 0. */
+static void unpack(unsigned char *row, const unsigned char *from, const struct rows *r)
+{
+	memset(row, 0, r->bytes);
+	for (uint32_t i = 0; i < r->bytes / 16; i++)
+		memcpy(row + 16 * i, from + i * r->packed, r->packed);
+}
+
 static inline __attribute__((always_inline))
 bool load_row(void *user, uint32_t k, uint64_t base, bool inside, enum tensor_swizzle s)
 {
@@ -351,7 +379,10 @@ bool load_row(void *user, uint32_t k, uint64_t base, bool inside, enum tensor_sw
 
 	if (inside && r->lo < r->hi) {
 		from = (const unsigned char *)(uintptr_t)(base + (uint64_t)r->first);
-		if (l->convert || r->step || r->lo || r->hi < r->bytes) {
+		if (r->packed) {
+			unpack(row, from, r);
+			from = row;
+		} else if (l->convert || r->step || r->lo || r->hi < r->bytes) {
 			memcpy(row, l->fill, r->lo);
 			take(row, from, r);
 			memcpy(row + r->hi, l->fill, r->bytes - r->hi);
@@ -424,6 +455,11 @@ static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 	if (!inside || r->lo >= r->hi)
 		return true;
 	get_row(row, c->shared, c->dst + k * r->pitch, r->bytes, c->map->swizzle);
+	if (r->packed) {
+		for (uint32_t i = 0; i < r->bytes / 16; i++)
+			memcpy(to + i * r->packed, row + 16 * i, r->packed);
+		return true;
+	}
 	if (!r->step) {
 		put(s, to + r->lo, row + r->lo, r->hi - r->lo);
 		pad = padding_of(r);

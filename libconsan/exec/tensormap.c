@@ -15,11 +15,6 @@ static const struct { uint8_t bits; char class; const char *name; } types[TT_COU
 #include "tensormap.def"
 };
 
-/* Types whose 16 values of 4 or 6 bits are padded to 16 bytes of shared memory. */
-static bool padded(uint32_t type)
-{
-	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
-}
 
 static unsigned swizzle_span(uint32_t s)
 {
@@ -42,13 +37,13 @@ static bool check_tensor(const struct consan_tensormap_args *a, struct consan_er
 	if (a->rank < 3 && (a->interleave || a->im2col))
 		REFUSE("tensorRank is %u, %s needs at least 3", a->rank,
 			a->im2col ? "im2col" : "an interleaved layout");
-	align = a->interleave == 2 || padded(a->type) ? 32 : 16;
+	align = a->interleave == 2 || tensor_padded(a->type) ? 32 : 16;
 	if (a->address % align)
 		REFUSE("globalAddress 0x%llx is not %u-byte aligned", LONGS(a->address), align);
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (!a->dim[i] || a->dim[i] > 1ull << 32)
 			REFUSE("globalDim[%u] is %llu, not 1 to 2^32", i, LONGS(a->dim[i]));
-	if (padded(a->type) && a->dim[0] % 128)
+	if (tensor_padded(a->type) && a->dim[0] % 128)
 		REFUSE("globalDim[0] is %llu, not a multiple of 128", LONGS(a->dim[0]));
 	if (a->type == TT_u4x16 && a->dim[0] % 2)
 		REFUSE("globalDim[0] is %llu, not a multiple of 2", LONGS(a->dim[0]));
@@ -72,8 +67,8 @@ static bool check_pattern(const struct consan_tensormap_args *a, uint64_t inner,
 	if (!a->interleave && s && inner > swizzle_span(s))
 		REFUSE("the box's inner dimension is %llu bytes, more than the swizzle's %u",
 			LONGS(inner), swizzle_span(s));
-	if (padded(a->type) && (a->interleave || s == TSW_32 || s == TSW_64 ||
-			s == TSW_128_ATOM32_FLIP8))
+	if (tensor_padded(a->type) && (a->interleave || s == TSW_32 || s == TSW_64 ||
+			s == TSW_128_ATOM32_FLIP8 || (s == TSW_128_ATOM64 && a->type == TT_u4x16_p64)))
 		REFUSE("swizzle or interleave not allowed with type %s", types[a->type].name);
 	if (a->l2 > 3)
 		REFUSE("l2Promotion %u is not a CUtensorMapL2promotion", a->l2);
@@ -95,7 +90,7 @@ static bool check_tiled(const struct consan_tensormap_args *a, struct consan_err
 	inner = (uint64_t)a->box[0] * types[a->type].bits / 8;
 	if (inner % 16 || a->box[0] * types[a->type].bits % 8)
 		REFUSE("boxDim[0] spans %llu bytes, not a multiple of 16", LONGS(inner));
-	if (padded(a->type) && a->box[0] != 128)
+	if (tensor_padded(a->type) && a->box[0] != 128)
 		REFUSE("boxDim[0] is %u, not 128", a->box[0]);
 	return check_pattern(a, inner, e);
 }
@@ -173,7 +168,7 @@ bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 	why = tensormap_check(&m);
 	if (why)
 		REFUSE("tensorMap is %s", why);
-	if (address % (m.interleave == 2 || padded(m.type) ? 32 : 16))
+	if (address % (m.interleave == 2 || tensor_padded(m.type) ? 32 : 16))
 		REFUSE("globalAddress 0x%llx is not aligned", LONGS(address));
 	m.address = address;
 	memcpy(map, &m, sizeof m);
@@ -192,11 +187,11 @@ const char *tensormap_check(const struct tensormap *m)
 			return "a tensor map with fields out of range";
 	if (m->pixels > 1024)
 		return "a tensor map with fields out of range";
-	if (padded(m->type))
-		return "a tensor map of a padded 4- or 6-bit type, which is not supported";
 	if (m->mode == TM_IM2COL && m->interleave)
 		return "an im2col map of an interleaved layout, which is not supported";
 	/* possible only after tensormap.replace: the encoder refuses them */
+	if (tensor_padded(m->type) && (m->interleave || m->box[0] != 128))
+		return "a tensor map of a padded type whose inner box dimension is not 128";
 	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
 		return "a tensor map whose inner box dimension is not a multiple of 16 bytes";
 	if (m->address % 16)

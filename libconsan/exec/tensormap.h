@@ -55,6 +55,13 @@ struct tensormap {
 };
 _Static_assert(sizeof(struct tensormap) == CONSAN_TENSORMAP_BYTES, "the size is the ISA's");
 
+/* Types of which 16 elements of 4 or 6 bits, dense in global memory, take 16 bytes of shared
+ * memory. */
+static inline bool tensor_padded(uint32_t type)
+{
+	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
+}
+
 /* NULL, or why these bytes are not a valid tensor map. */
 const char *tensormap_check(const struct tensormap *m);
 
@@ -70,11 +77,13 @@ struct tensor_copy {
 	uint64_t pad_end;          /* a store writes padding below this address only */
 };
 
-/* Bytes of the box, as counted by complete_tx. */
+/* Bytes of the box in global memory, as counted by complete_tx. */
 uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
 /* Bytes from the box's first to its last in shared memory. More than the box has where a row is
  * shorter than the swizzle's span. */
 uint32_t tensor_box_extent(const struct tensormap *m, bool rows);
+/* Are there no gaps between its rows? */
+bool tensor_box_dense(const struct tensormap *m, bool rows);
 /* Bytes of one row, and from one row to the next. */
 uint32_t tensor_box_row(const struct tensormap *m);
 uint32_t tensor_box_pitch(const struct tensormap *m);

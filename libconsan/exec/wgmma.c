@@ -8,11 +8,12 @@
 
 #include "libconsan/ptx/ptx.h"
 #include "mma_types.h"
+#include "sparse.h"
 #include "tile.h"
 
 struct args {
 	struct wg_tile t;          /* all but pointers, scale_d and images */
-	bool a_regs;
+	bool a_regs, a_mn;         /* A in registers; its image in shared memory is MN-major */
 	bool imm_scale;            /* scale-d is a constant: scale */
 	bool scale;
 	uint32_t pred, flip;       /* slot of scale-d */
@@ -21,6 +22,9 @@ struct args {
 	uint32_t nd;
 	uint32_t d[128];           /* slots */
 	uint32_t regs[132];        /* virtual registers: D, then A */
+	bool sparse;
+	uint8_t selector;
+	uint32_t meta;             /* slot */
 	uint64_t shape;
 	void (*tile)(const struct wg_tile *, struct wg_scratch *);
 };
@@ -31,6 +35,7 @@ struct wg_op {
 	uint32_t number;
 	struct wg_operands of;
 	bool scale_d;
+	l32 meta[][LANES];         /* sparse: of each warp, as it is at the issue */
 };
 
 /* ---- performing ---- */
@@ -42,13 +47,34 @@ static void gather(unsigned char *to, const unsigned char *shared, const uint32_
 		memcpy(to + 16 * i, shared + piece[i], 16);
 }
 
+/* Rows of 64 bytes from the image of a packed A: 64 rows of 32 bytes, or 16 (mn) of 64 elements. */
+static void expand(const struct wg_op *o, unsigned char *to, const unsigned char *image)
+{
+	const struct args *a = o->args;
+	const bool wide = tile_in_bits(a->t.a_type) >= 16;
+	const unsigned chunks = wide ? 8 : 16;
+
+	for (unsigned row = 0; row < 64; row++) {
+		unsigned char turned[32];
+		const unsigned char *packed = image + 32 * row;
+
+		if (o->of.a_mn) {
+			for (unsigned k = 0; k < 16; k++)
+				memcpy(turned + 2 * k, image + 128 * k + 2 * row, 2);
+			packed = turned;
+		}
+		sparse_expand(to + 64 * row, packed, chunks, wide,
+			sparse_meta(o->meta[row / 16], a->selector, row % 16, chunks, wide));
+	}
+}
+
 static void perform(struct cluster *c, struct async_op *op)
 {
 	struct wg_op *o = (struct wg_op *)op;
 	const struct args *a = o->args;
 	struct cta *cta = op->warp->cta;
 	struct wg_async *g = &cta->async->wg[op->warp->id / 4];
-	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 32];
+	_Alignas(64) unsigned char image_a[64 * 32], dense_a[64 * 64], image_b[256 * 64];
 	const struct wg_reads *reads;
 	struct wg_tile t = a->t;
 
@@ -68,8 +94,12 @@ static void perform(struct cluster *c, struct async_op *op)
 	} else {
 		gather(image_a, cta->shared, reads->a, 128);
 	}
-	gather(image_b, cta->shared, reads->b, 2u * t.n);
+	gather(image_b, cta->shared, reads->b, (a->sparse ? 4u : 2u) * t.n);
 	t.a = image_a;
+	if (a->sparse) {
+		expand(o, dense_a, image_a);
+		t.a = dense_a;
+	}
 	t.b = image_b;
 	t.scale_d = o->scale_d;
 	t.slot = a->d;
@@ -143,11 +173,12 @@ static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 	const struct args *a = o->args;
 	const struct wg_reads *reads;
 
-	o->of = (struct wg_operands){ .n = a->t.n, .a_regs = a->a_regs, .a_mn = a->t.a_mn,
-		.b_mn = a->t.b_mn };
+	o->of = (struct wg_operands){ .n = a->t.n, .a_regs = a->a_regs,
+		.b_mn = a->t.b_mn, .b_deep = a->sparse };
 	if (!a->a_regs) {
 		if (!same_in_group(first, x, a->desc_a, "A"))
 			return false;
+		o->of.a_mn = a->a_mn;
 		o->of.a = r64(first, a->desc_a)[0];
 	}
 	if (!same_in_group(first, x, a->desc_b, "B"))
@@ -158,6 +189,8 @@ static bool fill(struct warp *first, const struct xop *x, struct wg_op *o)
 		return false;
 	if (!inside(first, x, "B", o->of.b, reads->top_b))
 		return false;
+	for (unsigned w = 0; a->sparse && w < 4; w++)
+		memcpy(o->meta[w], r32(warpgroup_warp(first, w), a->meta), sizeof o->meta[w]);
 	o->scale_d = a->imm_scale ? a->scale : (rp(first, a->pred)[0] ^ a->flip) & 1;
 	if (first->sink)
 		emit_wgmma(first, x, o, reads);
@@ -186,6 +219,7 @@ static void stamp(struct warp *first, const struct args *a, uint32_t number)
 
 static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 {
+	const struct args *a = x->i.p;
 	struct warp *first = warpgroup_warp(w, 0);
 	struct wg_async *g = &w->cta->async->wg[w->id / 4];
 	struct wg_op *o;
@@ -196,8 +230,8 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 	case GROUP_DONE: return STEP_NEXT;
 	case GROUP_LAST: break;
 	}
-	o = async_new(first, x, FULL, sizeof *o);
-	o->args = x->i.p;
+	o = async_new(first, x, FULL, sizeof *o + (a->sparse ? 4 * sizeof *o->meta : 0));
+	o->args = a;
 	o->g.op.perform = perform;
 	o->g.group = g->commits;
 	if (!fill(first, x, o)) {
@@ -210,7 +244,7 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 	group_add(&g->pending, &o->g);
 	async_issue(w->cluster, &o->g.op);
 	if (g->pending.n)
-		stamp(first, x->i.p, g->issued);
+		stamp(first, a, g->issued);
 	return STEP_NEXT;
 }
 
@@ -306,7 +340,7 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
 
 	if (!fp8 && !i8 && !same)
 		return false;
-	if (k * tile_in_bits(ta) != 256 || n % 8 || n > 256)
+	if (k * tile_in_bits(ta) != (a->sparse ? 512 : 256) || n % 8 || n > 256)
 		return false;
 	if (i8 != (a->t.acc == ACC_s32))
 		return false;
@@ -317,11 +351,12 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
  * (16-bit types only) */
 static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 {
-	const struct ptx_operand *s = &i->operand[3];
+	const unsigned at = a->sparse ? 5 : 3;
+	const struct ptx_operand *s = &i->operand[at];
 	int64_t imm[4] = { 1, 1, 0, 0 };
 	unsigned n = 0;
 
-	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
+	for (unsigned k = at + 1; k < i->noperands && n < 4; k++) {
 		if (i->operand[k].kind != PO_IMM)
 			return dec_unsupported(d,
 				"wgmma with a scale or transposition that is not a constant");
@@ -330,7 +365,8 @@ static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 		imm[n++] = i->operand[k].imm;
 	}
 	a->t.negate = imm[0] * imm[1] < 0;
-	a->t.a_mn = imm[2];
+	a->a_mn = imm[2];
+	a->t.a_mn = imm[2] && !a->sparse; /* a sparse A is expanded to rows */
 	a->t.b_mn = imm[3];
 	if (s->kind == PO_IMM) {
 		a->imm_scale = true;
@@ -341,7 +377,20 @@ static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 	return true;
 }
 
-DECODER(wgmma_mma_async)
+/* metadata and selector */
+static bool take_sparse(struct decoder *d, const struct ptx_insn *i, struct args *a)
+{
+	const struct ptx_operand *f = &i->operand[4];
+
+	if (f->kind != PO_IMM || f->imm < 0
+		|| !sparse_selector((unsigned)f->imm, tile_in_bits(a->t.a_type) >= 16 ? 8 : 16))
+		return dec_unsupported(d, "this sparsity selector");
+	a->selector = (uint8_t)f->imm;
+	a->meta = dec_src(d, &i->operand[3], TY_b32);
+	return true;
+}
+
+static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool sparse)
 {
 	const struct ptx_operand *od = &i->operand[0], *oa = &i->operand[1];
 	unsigned m, n, k;
@@ -350,6 +399,7 @@ DECODER(wgmma_mma_async)
 	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || m != 64)
 		return dec_unsupported(d, "this shape of wgmma");
 	a = dec_alloc(d, sizeof *a);
+	a->sparse = a->t.deep = sparse;
 	a->t.n = (uint16_t)n;
 	a->t.acc = (uint8_t)tile_acc_of(ptx_type_of(i, 0));
 	a->t.a_type = (uint8_t)tile_in_of(ptx_type_of(i, 1));
@@ -373,12 +423,22 @@ DECODER(wgmma_mma_async)
 	if (!a->a_regs)
 		a->desc_a = dec_src(d, oa, TY_b64);
 	a->desc_b = dec_src(d, &i->operand[2], TY_b64);
-	if (!scales(d, i, a))
+	if ((sparse && !take_sparse(d, i, a)) || !scales(d, i, a))
 		return false;
-	a->shape = n | (uint64_t)a->t.acc << 16 | (uint64_t)a->t.a_type << 24 |
+	a->shape = n | (uint64_t)sparse << 40 | (uint64_t)a->t.acc << 16 | (uint64_t)a->t.a_type << 24 |
 		(uint64_t)a->t.b_type << 32;
 	a->tile = SIMD_PICK(wg_tile);
 	x->i.p = a;
 	x->fn = op_mma;
 	return true;
+}
+
+DECODER(wgmma_mma_async)
+{
+	return decode(d, i, x, false);
+}
+
+DECODER(wgmma_mma_async_sp)
+{
+	return decode(d, i, x, true);
 }

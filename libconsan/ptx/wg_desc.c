@@ -55,6 +55,15 @@ void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
 	wg_desc_mn_pieces(d, 16, n / 8, out);
 }
 
+/* Pieces beyond the swizzle's span are in the next core matrix along K. */
+void wg_desc_deep_pieces(const struct wg_desc *d, unsigned n, uint32_t *out)
+{
+	for (unsigned r = 0; r < n; r++)
+		for (unsigned j = 0; j < 4; j++)
+			*out++ = swizzled(d, d->start + r / 8 * d->stride + r % 8 * d->span
+				+ 16 * j / d->span * d->lead + 16 * j % d->span);
+}
+
 unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
 {
 	uint64_t set[0x40000 / 16 / 64];
@@ -102,6 +111,7 @@ static void look_up(struct wg_reads *r)
 {
 	const struct wg_operands *of = &r->of;
 	struct wg_desc d = wg_desc_decode(of->a);
+	const unsigned pieces = (of->b_deep ? 4 : 2) * of->n;
 	uint32_t rows[32];
 	unsigned n = 0;
 
@@ -118,17 +128,23 @@ static void look_up(struct wg_reads *r)
 		n += wg_desc_spans(rows, 32, r->span + n);
 	}
 	d = wg_desc_decode(of->b);
-	wg_desc_pieces(&d, of->b_mn, of->n, r->b);
-	r->top_b = top_of(r->b, 2 * of->n);
+	if (!of->b_deep)
+		wg_desc_pieces(&d, of->b_mn, of->n, r->b);
+	else if (of->b_mn)
+		wg_desc_mn_pieces(&d, 32, of->n / 8, r->b);
+	else
+		wg_desc_deep_pieces(&d, of->n, r->b);
+	r->top_b = top_of(r->b, pieces);
 	r->part[4] = (uint16_t)n;
-	n += wg_desc_spans(r->b, 2 * of->n, r->span + n);
+	n += wg_desc_spans(r->b, pieces, r->span + n);
 	r->part[5] = (uint16_t)n;
 }
 
 static bool same(const struct wg_operands *x, const struct wg_operands *y)
 {
 	return x->a == y->a && x->b == y->b && x->n == y->n && x->a_regs == y->a_regs
-		&& x->a_mn == y->a_mn && x->b_mn == y->b_mn;
+		&& x->a_mn == y->a_mn && x->b_mn == y->b_mn
+		&& x->b_deep == y->b_deep;
 }
 
 const struct wg_reads *wg_book_find(struct wg_book *book, const struct wg_operands *of)

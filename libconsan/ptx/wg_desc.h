@@ -15,6 +15,8 @@ struct wg_desc wg_desc_decode(uint64_t word);
 /* Offsets of the 16-byte pieces of an operand that is 32 bytes deep in K:
  * K-major two for each of n rows, MN-major (mn) n / 8 for each of 16 k. */
 void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out);
+/* K-major, 64 bytes deep (B of a sparse wgmma): four for each of n rows. */
+void wg_desc_deep_pieces(const struct wg_desc *d, unsigned n, uint32_t *out);
 /* MN-major: n pieces for each of k rows. */
 void wg_desc_mn_pieces(const struct wg_desc *d, unsigned k, unsigned n, uint32_t *out);
 /* Runs of pieces, merged and in order of address; at most n. */
@@ -28,14 +30,15 @@ struct wg_operands {
 	uint64_t a, b;             /* descriptors; a is 0 if A is in registers */
 	unsigned n;                /* columns of B, up to 256 */
 	bool a_regs, a_mn, b_mn;
+	bool b_deep;               /* B is 64 bytes deep in K, not 32 */
 };
 
 struct wg_reads {
 	struct wg_operands of;
 	uint32_t top_a, top_b;     /* the highest piece */
 	uint16_t part[6];          /* span: A's rows of warp 0, 1, 2, 3, then B */
-	uint32_t a[128], b[512];   /* pieces */
-	struct ev_span span[128 + 512];
+	uint32_t a[128], b[1024];  /* pieces */
+	struct ev_span span[128 + 1024];
 };
 
 /* A cache; zero it before the first use. The same operands return in each iteration

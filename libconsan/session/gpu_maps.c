@@ -132,7 +132,7 @@ bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 		b->hash = hash_of(&map);
 	if (b->wants_global)
 		find_global(&map, b);
-	if (b->extent == b->bytes)
+	if (tensor_box_dense(&map, b->rows))
 		return true;
 	row = tensor_box_row(&map);
 	pitch = tensor_box_pitch(&map);

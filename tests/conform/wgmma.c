@@ -1,4 +1,4 @@
-/* wgmma.mma_async: every type, N, swizzle and major-ness, A in shared memory or registers.
+/* wgmma.mma_async, also .sp: each type, N, swizzle and major-ness, A in shared memory or registers.
  * References: ISA 9.7.15.5 (fragments, matrix layouts, descriptors).
  *
  * Shared memory is filled with an image of random elements; the reference reads the elements from
@@ -9,7 +9,9 @@
  *   MN-major, no swizzle: m / 8 * SBO + k / 8 * LBO + k % 8 * 16 + m % 8 * 2
  *   MN-major, S bytes:    2m / S * LBO + k / 8 * SBO + k % 8 * S + 2m % S, permuted
  * The permutation exchanges 16-byte pieces: bits 4 to 6 (S = 128), 4 to 5 (64) or 4 (32) of the
- * address are xored with those from bit 7 on. */
+ * address are xored with those from bit 7 on.
+ *
+ * A sparse A is stored as a dense one; B has twice the depth. Metadata as in mma_sparse.c. */
 #include "conform.h"
 #include "matrix.h"
 
@@ -24,13 +26,14 @@ static const struct { enum type a, b, d; unsigned k; } kinds[] = {
 	{ T_u8, T_u8, T_s32, 32 },
 };
 
-enum { M = 64, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128,
-	THREAD = 4 * (A_REGS + ACC), IN_BYTES = IMAGE / CTA_THREADS + THREAD };
+enum { M = 64, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128, META = A_REGS + ACC,
+	THREAD = 4 * (META + 1), IN_BYTES = IMAGE / CTA_THREADS + THREAD };
 
 /* Of A and of B: bytes of the swizzle or 16, LBO, SBO, offset of the start in the swizzle's rows */
 struct layout { bool mn; unsigned span, lead, stride, start; };
 enum { P_KIND, P_N, P_VALUES, P_FLAGS };
-enum { A_IN_REGS = 1, SCALE_D = 2, NEGATE_A = 4, NEGATE_B = 8, SAT = 16 };
+enum { A_IN_REGS = 1, SCALE_D = 2, NEGATE_A = 4, NEGATE_B = 8, SAT = 16, SPARSE = 32,
+	SELECTOR = 64 };
 
 /* The layouts are a function of the item's parameters, drawn again when they are needed. */
 static struct layout layout(const struct item *i, bool b)
@@ -41,20 +44,23 @@ static struct layout layout(const struct item *i, bool b)
 	const enum type t = kinds[i->p[P_KIND]].a;
 	struct layout x = { type_bits(t) == 16 && rng_once_in(&r, 2), RNG_OF(&r, spans), 0, 0, 0 };
 	unsigned pad = rng_below(&r, 3) * 16;
+	const bool deep = b && i->p[P_FLAGS] & SPARSE; /* 64 bytes of K */
 
+	if (!x.mn && deep && x.span == 32)
+		x.span = 64;
 	if (!x.mn && x.span == 16) { /* pieces of a row side by side, or all rows side by side */
 		bool rows = rng_once_in(&r, 2);
-		x.stride = rows ? 128 : 256 + 2 * pad;
+		x.stride = rows ? 128 : (deep ? 4 : 2) * (128 + pad);
 		x.lead = rows ? n / 8 * 128 + pad : 128 + pad;
 	} else if (!x.mn) {
 		x.stride = 8 * x.span;
-		x.start = rng_below(&r, x.span / 32) * 32;
+		x.start = rng_below(&r, x.span / (deep ? 64 : 32)) * (deep ? 64 : 32);
 	} else if (x.span == 16) {
 		x.stride = 128 + pad;
 		x.lead = n / 8 * x.stride + pad;
 	} else { /* n / (S / 2) groups of columns, two groups of k each */
 		x.stride = 8 * x.span;
-		x.lead = 16 * x.span;
+		x.lead = (deep ? 32 : 16) * x.span;
 	}
 	return x;
 }
@@ -108,12 +114,35 @@ static void read_a(const struct item *i, const char *in, long double (*a)[256])
 					packed_get(in + IMAGE + thread * THREAD + 4 * r, bits, e));
 }
 
+/* Moves the stored columns of A to where the metadata says. */
+static void spread(const struct item *i, const char *in, long double (*a)[256])
+{
+	const unsigned stored = kinds[i->p[P_KIND]].k, bits = type_bits(kinds[i->p[P_KIND]].a);
+	const unsigned w = bits == 32 ? 2 : 4, selector = i->p[P_FLAGS] & SELECTOR ? 1 : 0;
+
+	for (unsigned m = 0; m < M; m++) {
+		long double row[64] = { 0 };
+
+		for (unsigned s = 0; s < stored; s++) {
+			const unsigned c = s / (w / 2), half = m / 8 % 2;
+			const unsigned t = bits == 8 ? half + c / 8 * 2 : 2 * selector + c / 4;
+			const unsigned bit = bits == 8 ? c % 8 * 4 : half * 16 + c % 4 * 4;
+			const unsigned thread = m / 16 * 32 + m % 8 * 4 + t;
+			const unsigned nibble = (unsigned)packed_get(in + IMAGE + thread * THREAD
+				+ 4 * META, 32, 0) >> bit & 15;
+
+			row[c * w + (w == 2 ? nibble == 14 : nibble >> s % 2 * 2 & 3)] = a[m][s];
+		}
+		memcpy(a[m], row, sizeof row);
+	}
+}
+
 static void expect_wgmma(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	static long double a[M][256], b[256][256];
 	const char *in = inputs;
-	const unsigned n = (unsigned)i->p[P_N], depth = kinds[i->p[P_KIND]].k;
 	const int f = i->p[P_FLAGS];
+	const unsigned n = (unsigned)i->p[P_N], depth = kinds[i->p[P_KIND]].k << !!(f & SPARSE);
 	const enum type tb = kinds[i->p[P_KIND]].b, td = kinds[i->p[P_KIND]].d;
 	const struct dot dot = { kinds[i->p[P_KIND]].a, tb, td, (enum values)i->p[P_VALUES],
 		f & SAT, tb == T_b1 ? '&' : 0 };
@@ -121,6 +150,8 @@ static void expect_wgmma(const struct item *i, const void *inputs, const void *o
 
 	(void)out;
 	read_a(i, in, a);
+	if (f & SPARSE)
+		spread(i, in, a);
 	for (unsigned c = 0; c < n; c++)
 		for (unsigned k = 0; k < depth; k++)
 			b[c][k] = element(in + AT_B, &x, tb, c, k);
@@ -143,6 +174,7 @@ static void fill_wgmma(const struct item *i, struct rng *r, void *inputs, void *
 	const enum type ta = kinds[i->p[P_KIND]].a, tb = kinds[i->p[P_KIND]].b,
 		td = kinds[i->p[P_KIND]].d;
 	const enum values v = (enum values)i->p[P_VALUES];
+	static const uint8_t pairs[] = { 4, 8, 12, 9, 13, 14 };
 	char *in = inputs;
 
 	(void)out;
@@ -156,6 +188,9 @@ static void fill_wgmma(const struct item *i, struct rng *r, void *inputs, void *
 			packed_set(own, type_bits(ta), k, matrix_pick(r, ta, v));
 		for (unsigned k = 0; k < ACC * 32 / type_bits(td); k++)
 			packed_set(own + 4 * A_REGS, type_bits(td), k, matrix_pick_acc(r, td, v));
+		for (unsigned k = 0; k < 8; k++)
+			packed_set(own + 4 * META, 4, k, type_bits(ta) == 32 ? rng_once_in(r, 2) ? 4 : 14
+				: RNG_OF(r, pairs));
 	}
 }
 
@@ -186,7 +221,7 @@ static void print(struct item *i, unsigned nreg)
 	const int f = i->p[P_FLAGS];
 	const bool regs = f & A_IN_REGS, floats = type_kind(ta) == KIND_FLOAT;
 
-	text_printf(p, "\t.reg .b64 base, own, x, da, db;\n\t.reg .b32 t, a<4>, d<%u>, v<4>;\n"
+	text_printf(p, "\t.reg .b64 base, own, x, da, db;\n\t.reg .b32 t, a<4>, d<%u>, v<4>, e;\n"
 		"\t.reg .pred p;\n\tmul.wide.u32 x, %%thr, %u;\n\tsub.u64 base, %%src, x;\n"
 		"\tmad.wide.u32 own, %%thr, %u, base;\n\tmul.wide.u32 x, %%thr, 16;\n"
 		"\tadd.u64 base, base, x;\n\tcvt.u32.u64 t, x;\n\tmov.u32 a0, smem;\n\tadd.u32 t, "
@@ -199,12 +234,14 @@ static void print(struct item *i, unsigned nreg)
 		text_printf(p, "\tld.global.b32 a%u, [own+%u];\n", k, IMAGE + 4 * k);
 	for (unsigned k = 0; k < nreg; k++)
 		text_printf(p, "\tld.global.b32 d%u, [own+%u];\n", k, IMAGE + 4 * (A_REGS + k));
+	text_printf(p, "\tld.global.b32 e, [own+%u];\n", IMAGE + 4 * META);
 	descriptor(p, "da", &a, 0);
 	descriptor(p, "db", &b, AT_B);
 	text_printf(p, "\tsetp.ne.u32 p, %d, 0;\n\tfence.proxy.async;\n\tbar.sync 0;\n"
 		"\twgmma.fence.sync.aligned;\n"
-			"/**/\twgmma.mma_async.sync.aligned.m64n%dk%u%s.%s.%s.%s%s ",
-		(f & SCALE_D) != 0, i->p[P_N], kinds[i->p[P_KIND]].k, f & SAT ? ".satfinite" : "",
+			"/**/\twgmma.mma_async%s.sync.aligned.m64n%dk%u%s.%s.%s.%s%s ",
+		(f & SCALE_D) != 0, f & SPARSE ? ".sp" : "", i->p[P_N],
+		kinds[i->p[P_KIND]].k << !!(f & SPARSE), f & SAT ? ".satfinite" : "",
 		type_name(td), type_name(ta), type_name(tb), ta == T_b1 ? ".and.popc" : "");
 	list(p, "d", nreg);
 	text_printf(p, ", ");
@@ -212,7 +249,10 @@ static void print(struct item *i, unsigned nreg)
 		list(p, "a", A_REGS);
 	else
 		text_printf(p, "da");
-	text_printf(p, ", db, p");
+	text_printf(p, ", db, ");
+	if (f & SPARSE)
+		text_printf(p, "e, %d, ", (f & SELECTOR) != 0);
+	text_printf(p, "p");
 	if (floats)
 		text_printf(p, ", %d, %d", f & NEGATE_A ? -1 : 1, f & NEGATE_B ? -1 : 1);
 	if (type_bits(ta) == 16 && !regs)
@@ -225,7 +265,7 @@ static void print(struct item *i, unsigned nreg)
 		text_printf(p, "\tst.global.b32 [%%dst+%u], d%u;\n", 4 * k, k);
 }
 
-void class_wgmma(struct item *i, struct rng *r)
+static void describe(struct item *i, struct rng *r, bool sparse)
 {
 	unsigned n = 8 + 8 * rng_below(r, rng_once_in(r, 2) ? 8 : 32);
 	bool floats;
@@ -241,7 +281,9 @@ void class_wgmma(struct item *i, struct rng *r)
 	i->p[P_FLAGS] = (rng_once_in(r, 2) ? A_IN_REGS : 0) | (rng_once_in(r, 4) ? 0 : SCALE_D)
 		| (floats && rng_once_in(r, 3) ? NEGATE_A : 0)
 		| (floats && rng_once_in(r, 3) ? NEGATE_B : 0)
-		| (!floats && kinds[i->p[P_KIND]].a != T_b1 && rng_once_in(r, 2) ? SAT : 0);
+		| (!floats && kinds[i->p[P_KIND]].a != T_b1 && rng_once_in(r, 2) ? SAT : 0)
+		| (sparse ? SPARSE : 0)
+		| (sparse && type_bits(kinds[i->p[P_KIND]].a) > 8 && rng_once_in(r, 2) ? SELECTOR : 0);
 	i->p[4] = (int)rng_below(r, 1 << 20);
 	i->p[5] = (int)rng_below(r, 1 << 20);
 	item_block(i, IN_BYTES, M * n / CTA_THREADS * type_bits(td) / 8, M * n / CTA_THREADS,
@@ -249,4 +291,14 @@ void class_wgmma(struct item *i, struct rng *r)
 	i->fill = fill_wgmma;
 	i->approximate = i->p[P_VALUES] != VALUES_EXACT;
 	print(i, i->nout * type_bits(td) / 32);
+}
+
+void class_wgmma(struct item *i, struct rng *r)
+{
+	describe(i, r, false);
+}
+
+void class_wgmma_sparse(struct item *i, struct rng *r)
+{
+	describe(i, r, true);
 }
