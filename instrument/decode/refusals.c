@@ -259,6 +259,8 @@ static bool bad_other(struct dcluster *c, uint32_t site, struct refusal *why,
 {
 	const bool peer = b->copy == COPY_PEER;
 
+	if (peer && refuse_peer(why, c->info.launch, SHARED_OFFSET(b->other), b->bytes))
+		return true;
 	if (!b->tensor && (refuse_bulk_size(why, b->at, b->bytes) ||
 			refuse_bulk_align(why, peer ? SP_SHARED : SP_GLOBAL, b->other, b->bytes) ||
 			(peer && b->bytes && refuse_shared(why, v, false, b->other, b->bytes))))

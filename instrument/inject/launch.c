@@ -75,6 +75,7 @@ static void choose_cluster(struct inject_launch *l)
 {
 	const uint32_t *required = gpu_module_cluster(l->module, l->kernel);
 
+	l->clustered = l->cluster[0] || (required && required[0]);
 	for (unsigned d = 0; d < 3; d++)
 		if (!l->cluster[d])
 			l->cluster[d] = required && required[d] ? required[d] : 1;
@@ -276,6 +277,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->tickets = l->tickets;
 	g->queue = l->queue;
 	g->programmatic = l->programmatic;
+	g->clustered = l->clustered;
 	g->map = find_map;
 	g->memory = find_memory;
 	memcpy(g->grid, l->grid, sizeof g->grid);

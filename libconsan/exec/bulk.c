@@ -169,7 +169,8 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 	struct xplace p;
 
 	o->bytes = r32(w, a->size)[l];
-	if (refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
+	if ((a->what == PEER && refuse_peer(&why, w->cluster->info.launch,
+			SHARED_OFFSET(addr), o->bytes)) || refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
 			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
 			o->bytes))
 		return raise_refusal(w, x, l, &why);

@@ -158,7 +158,7 @@ static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
 	case SR_smid: return (uint32_t)(c->linear % l->device->sm_count);
 	case SR_nsmid: return l->device->sm_count;
 	case SR_gridid: return l->id;
-	case SR_is_explicit_cluster: return g->nctas > 1;
+	case SR_is_explicit_cluster: return g->info.clustered;
 	case SR_clusterid_x: return c->id[0] / cl[0];
 	case SR_clusterid_y: return c->id[1] / cl[1];
 	case SR_clusterid_z: return c->id[2] / cl[2];

@@ -156,6 +156,7 @@ struct exec_launch {
 	const struct exec_kernel *kernel;
 	uint32_t id;
 	uint32_t grid[3], block[3], cluster[3]; /* cluster 1,1,1: none */
+	bool clustered;            /* it states cluster dimensions, perhaps 1,1,1 */
 	uint32_t fallback[3];      /* divides cluster: some clusters, chosen by the seed, are
 				      split into clusters of this size. 0: none */
 	uint32_t shared_dynamic;

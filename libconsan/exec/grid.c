@@ -290,6 +290,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		.shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
 		.symbols = k->symbol, .nsymbols = k->nsymbol };
+	g.info.clustered = l->clustered || g.nctas > 1 || k->func->reqnctapercluster[0];
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);
 	memcpy(g.info.block, l->block, sizeof g.info.block);
 	memcpy(g.info.cluster, cl, sizeof cl);

@@ -151,6 +151,13 @@ bool refuse_ctas(struct refusal *r, const struct shared_view *v, uint32_t mask, 
 		"the CTA mask 0x%x is not valid in a cluster of %u", mask, v->nctas);
 }
 
+/* Not in the ISA. An H200 stops the kernel; later GPUs were not tried. */
+bool refuse_peer(struct refusal *r, const struct launch_info *l, uint64_t at, uint32_t bytes)
+{
+	return !l->clustered && l->sm < 100 && refusal_set(r, FAULT_UNCLUSTERED, SP_SHARED, at, bytes,
+		"an illegal instruction on Hopper: the launch has no cluster dimensions");
+}
+
 bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes)
 {

@@ -80,6 +80,8 @@ bool refuse_bulk_owner(struct refusal *r, const struct shared_view *v, uint32_t 
 /* pair: the destination's neighbour may own the mbarrier, too. */
 bool refuse_signal(struct refusal *r, uint32_t owner, uint32_t mbar_owner, uint64_t mbar,
 	bool pair);
+/* A copy from shared to shared memory in this launch. */
+bool refuse_peer(struct refusal *r, const struct launch_info *l, uint64_t at, uint32_t bytes);
 bool refuse_ctas(struct refusal *r, const struct shared_view *v, uint32_t mask, uint64_t at,
 	uint32_t bytes);
 bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,

@@ -126,6 +126,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 
 	const uint32_t *required = k->func->reqnctapercluster;
 
+	i.clustered = l->cluster[0] || l->preferred[0] || required[0];
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);
 	for (unsigned d = 0; d < 3; d++)
@@ -176,6 +177,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.observer = &observer,
 	};
 
+	x.clustered = info->clustered;
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
 	memcpy(x.cluster, info->cluster, sizeof x.cluster);

@@ -123,7 +123,7 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 		.shared_dynamic = l->shared_dynamic, .sm = l->sm,
 		.regs_per_thread = (l->nregs + 7) & ~7u, /* as allocated */
 		.symbols = symbols, .nsymbols = f->nsymbols, .queue = l->queue,
-		.programmatic = l->programmatic, .apart = !f->hands_over };
+		.programmatic = l->programmatic, .clustered = l->clustered, .apart = !f->hands_over };
 
 	memcpy(i.grid, l->grid, sizeof i.grid);
 	memcpy(i.block, l->block, sizeof i.block);

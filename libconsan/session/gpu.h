@@ -48,6 +48,7 @@ struct gpu_launch {
 	struct gpu_module *module;
 	const char *kernel;
 	uint32_t grid[3], block[3], cluster[3];
+	bool clustered;            /* the launch or the kernel states cluster dimensions */
 	uint32_t shared;           /* bytes a CTA, all that can be addressed */
 	uint32_t shared_dynamic;   /* of these */
 	uint32_t nregs, sm;

@@ -193,7 +193,7 @@ static void describe(struct emulation *r, const struct exec_launch *x, const voi
 		.tickets = tickets, .params = params, .map = find_map,
 		/* a cooperative launch has memory of its own, which is freed by now */
 		.memory = l->cooperative ? NULL : find_memory,
-		.queue = l->queue, .programmatic = l->programmatic };
+		.queue = l->queue, .programmatic = l->programmatic, .clustered = x->clustered };
 	memcpy(r->g.grid, x->grid, sizeof r->g.grid);
 	memcpy(r->g.block, x->block, sizeof r->g.block);
 	memcpy(r->g.cluster, x->cluster, sizeof r->g.cluster);
@@ -245,6 +245,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct record_head *pool;
 	bool wanted = gpu_wants(c, l->kernel->info.name);
 
+	x.clustered = l->cluster[0] || required[0];
 	memcpy(x.grid, l->grid, sizeof x.grid);
 	memcpy(x.block, l->block, sizeof x.block);
 	for (unsigned d = 0; d < 3; d++)

@@ -254,7 +254,7 @@ Test(tcgen05, products)
 Test(tcgen05, refused)
 {
 	static const char *const wrong[] = {
-		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%t];\n",
+		"add.u32 %x, %x, 0x100000;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"add.u32 %x, %x, 512;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;\n",
 		"mov.b64 %da, 0;\nmov.b32 %w2, 0;\n"
@@ -273,6 +273,28 @@ Test(tcgen05, refused)
 		consan_free(c, memory);
 		consan_close(c);
 	}
+}
+
+/* A warp that gives lanes of another window has a finding, and accesses its own. */
+Test(tcgen05, other_windows)
+{
+	static const char code[] = "mov.u32 %v0, %th;\n"
+		"tcgen05.st.sync.aligned.32x32b.x1.b32 [%x], {%v0};\ntcgen05.wait::st.sync.aligned;\n"
+		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w0}, [%t];\ntcgen05.wait::ld.sync.aligned;\n"
+		"mul.wide.u32 %q, %th, 4;\nadd.u64 %q, %q, %p;\nst.global.b32 [%q], %w0;\n";
+	struct consan_err e = { 0 };
+	struct consan *c = consan_open("", &e);
+	uint32_t *memory = consan_malloc(c, 4096, CONSAN_MEM_DEVICE);
+	struct text t = { 0 };
+
+	text_printf(&t, "%s%s%s", HEAD, code, TAIL);
+	cr_expect_eq(launch(c, t.at, memory, &e), CONSAN_OK, "%s", e.text);
+	cr_expect_eq(consan_errors(c), 1);
+	for (unsigned k = 0; k < 128; k++)
+		cr_expect_eq(memory[k], k, "thread %u: %u", k, memory[k]);
+	text_free(&t);
+	consan_free(c, memory);
+	consan_close(c);
 }
 
 /* ---- every .num of every shape ---- */
