@@ -1,6 +1,8 @@
 /* Tensor copies: tile and im2col, all ranks, swizzles, element strides, edges, fills, reductions.
  * References: ISA 5.5 (tensors), 9.7.9.25.5, and the description of cuTensorMapEncodeTiled and
- * cuTensorMapEncodeIm2col.
+ * cuTensorMapEncodeIm2col. gather4 and scatter4 copy four rows of a matrix. In an interleaved layout
+ * an element of dimension 0 is a slice of 16 or 32 bytes, whatever the type, and a box has one
+ * element in the dimension before the last (measured on an H200; the manuals do not say it).
  *
  * Loads: the tensor is in the input, the box in shared memory goes to the output. Stores: shared
  * memory comes from the input, the tensor is the output. */
@@ -25,6 +27,7 @@ struct copy {
 	int32_t offset[3];
 	int op;
 	bool load;
+	bool rows;                 /* gather4, scatter4: at[1] to at[4] are rows */
 	unsigned shared;           /* offset of the box */
 	bool replaced;             /* the kernel makes the item's map into this one: */
 	struct map target;
@@ -41,18 +44,24 @@ static unsigned size_of(const struct item *i)
 	return type_bits(types[map_of(i)->args.type].t) / 8;
 }
 
-/* Elements of the box along dimension d; dimension 0 has no stride. */
+/* Bytes of a slice of an interleaved layout; else 0 */
+static unsigned slice(const struct map *m) { return 16 * m->args.interleave; }
+
+/* Elements of the box along dimension d; dimension 0 has no stride unless it consists of slices. */
 static unsigned count(const struct map *m, unsigned d)
 {
-	unsigned step = d ? m->elem_stride[d] : 1;
+	unsigned step = d || slice(m) ? m->elem_stride[d] : 1;
 
-	return (m->box[d] + step - 1) / step;
+	return slice(m) && d + 2 == m->args.rank ? 1 : (m->box[d] + step - 1) / step;
 }
 
-static unsigned rows_of(const struct map *m)
+static unsigned rows_of(const struct item *i)
 {
+	const struct map *m = map_of(i);
 	unsigned n = 1;
 
+	if (copy_of(i)->rows)
+		return 4;
 	if (m->args.im2col)
 		return m->args.pixels;
 	for (unsigned d = 1; d < m->args.rank; d++)
@@ -62,6 +71,8 @@ static unsigned rows_of(const struct map *m)
 
 static unsigned row_bytes(const struct item *i)
 {
+	if (slice(map_of(i)))
+		return count(map_of(i), 0) * slice(map_of(i));
 	return (map_of(i)->args.im2col ? map_of(i)->args.channels : map_of(i)->box[0]) * size_of(i);
 }
 
@@ -73,6 +84,10 @@ static void row_at(const struct item *i, unsigned n, int64_t *at)
 
 	for (unsigned d = 0; d < m->args.rank; d++)
 		at[d] = c->at[d];
+	if (c->rows) {
+		at[1] = c->at[1 + n];
+		return;
+	}
 	if (!m->args.im2col) {
 		for (unsigned d = 1; d < m->args.rank; d++) {
 			at[d] += (int64_t)(n % count(m, d)) * m->elem_stride[d];
@@ -101,9 +116,11 @@ static void row_at(const struct item *i, unsigned n, int64_t *at)
 static int64_t address(const struct item *i, const int64_t *at, unsigned k)
 {
 	const struct map *m = map_of(i);
-	int64_t a = (at[0] + (int64_t)k) * size_of(i);
+	const unsigned per = slice(m) ? slice(m) / size_of(i) : 1; /* in an element of dimension 0 */
+	const int64_t x = at[0] + (int64_t)(k / per) * (slice(m) ? m->elem_stride[0] : 1);
+	int64_t a = (x * per + k % per) * size_of(i);
 
-	if (at[0] + (int64_t)k < 0 || at[0] + (int64_t)k >= (int64_t)m->dim[0])
+	if (x < 0 || x >= (int64_t)m->dim[0])
 		return -1;
 	for (unsigned d = 1; d < m->args.rank; d++) {
 		if (at[d] < 0 || at[d] >= (int64_t)m->dim[d])
@@ -122,7 +139,7 @@ static int64_t padding(const struct item *i, const int64_t *at, unsigned k)
 	const int64_t size = size_of(i), end = (int64_t)m->dim[0];
 	int64_t first[5], a;
 
-	if (at[0] >= end || at[0] + k < end
+	if (slice(m) || at[0] >= end || at[0] + k < end
 			|| (at[0] + k) * size >= (end * size + 15) / 16 * 16)
 		return -1;
 	memcpy(first, at, sizeof first);
@@ -144,6 +161,8 @@ static unsigned pitch(const struct item *i)
 	static const unsigned span[] = { 0, 32, 64, 128 };
 	unsigned least = span[map_of(i)->args.swizzle];
 
+	if (slice(map_of(i)))
+		return row_bytes(i);
 	return row_bytes(i) > least ? row_bytes(i) : least;
 }
 
@@ -156,7 +175,7 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 	(void)out;
 	for (unsigned k = 0; k < BOX / size; k++)
 		w[k].v = 0xeeeeeeeeeeeeeeee & type_mask(t);
-	for (unsigned row = 0; row < rows_of(map_of(i)); row++) {
+	for (unsigned row = 0; row < rows_of(i); row++) {
 		int64_t at[5];
 		row_at(i, row, at);
 		for (unsigned k = 0; k < n; k++) {
@@ -188,7 +207,7 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 		w[k].v = 0;
 		memcpy(&w[k].v, tensor + k * size, size);
 	}
-	for (unsigned row = 0; row < rows_of(map_of(i)); row++) {
+	for (unsigned row = 0; row < rows_of(i); row++) {
 		int64_t at[5];
 		row_at(i, row, at);
 		for (unsigned k = 0; k < n; k++) {
@@ -315,6 +334,51 @@ static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
 	c->at[last] = (int)rng_below(r, (unsigned)m->dim[last]);
 }
 
+/* A matrix, of which four rows are copied. */
+static void draw_rows(struct item *i, struct rng *r, struct copy *c)
+{
+	struct map *m = i->map;
+
+	do
+		draw_tile(i, r, c);
+	while (m->args.rank != 2);
+	m->box[1] = m->elem_stride[1] = 1;
+	c->rows = true;
+	for (unsigned k = 1; k < 5; k++)
+		c->at[k] = (int)rng_below(r, (unsigned)m->dim[1] + 3) - (c->load ? 1 : 0);
+}
+
+static void draw_interleaved(struct item *i, struct rng *r, struct copy *c)
+{
+	struct map *m = i->map;
+	const unsigned size = size_of(i);
+	unsigned bytes, total;
+
+	m->args.interleave = 1 + rng_below(r, 2);
+	m->args.swizzle = m->args.interleave == 2 ? 1 : rng_below(r, 4);
+	m->args.rank = 3 + rng_below(r, 3);
+	do {
+		m->dim[0] = 1 + rng_below(r, 20);
+		bytes = slice(m) * ((unsigned)m->dim[0] + rng_below(r, 3));
+		for (unsigned d = 1; d < m->args.rank; d++) {
+			m->dim[d] = 1 + rng_below(r, 5);
+			m->stride[d - 1] = bytes;
+			bytes = bytes * (unsigned)m->dim[d] + slice(m) * rng_below(r, 2);
+		}
+	} while (tensor_bytes(m) > TENSOR);
+	do {
+		total = slice(m);
+		for (unsigned d = 0; d < 5; d++) {
+			m->elem_stride[d] = rng_once_in(r, 4) ? 1 + rng_below(r, 3) : 1;
+			m->box[d] = d ? 1 + rng_below(r, 5) : 16 / size * (1 + rng_below(r, 2));
+			total *= d < m->args.rank ? count(m, d) : 1;
+		}
+	} while (total > BOX - 1024);
+	for (unsigned d = 0; d < m->args.rank; d++)
+		c->at[d] = (int)rng_below(r, (unsigned)m->dim[d] + m->box[d] + 2)
+			- (c->load ? (int)m->box[d] : 0);
+}
+
 static void finish_map(struct map *m)
 {
 	struct consan_tensormap_args *a = &m->args;
@@ -334,7 +398,7 @@ static void coordinates(struct text *p, const struct item *i)
 	const struct copy *c = copy_of(i);
 
 	text_printf(p, "[%%map, {");
-	for (unsigned d = 0; d < map_of(i)->args.rank; d++)
+	for (unsigned d = 0; d < (c->rows ? 5 : map_of(i)->args.rank); d++)
 		text_printf(p, "%s%d", d ? ", " : "", c->at[d]);
 	text_printf(p, "}]");
 }
@@ -392,8 +456,8 @@ static void print(struct item *i, struct rng *r)
 	struct text *p = &i->ptx;
 	const struct copy *c = copy_of(i);
 	const struct consan_tensormap_args *a = &map_of(i)->args;
-	const unsigned bytes = row_bytes(i) * rows_of(map_of(i));
-	const char *mode = a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
+	const unsigned bytes = row_bytes(i) * rows_of(i);
+	const char *mode = c->rows ? c->load ? ".tile::gather4" : ".tile::scatter4" : a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
 		? ".tile" : "";
 	unsigned label = (unsigned)(rng_bits(r) >> 34);
 
@@ -450,8 +514,9 @@ static void print(struct item *i, struct rng *r)
 
 /* ---- classes ---- */
 
-static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col,
-	bool replaced)
+typedef void draw_fn(struct item *i, struct rng *r, struct copy *c);
+
+static void emit(struct item *i, struct rng *r, bool load, int op, draw_fn *draw, bool replaced)
 {
 	struct copy *c = i->data = base_alloc(sizeof *c);
 	const struct map *m = i->map; /* the type is the same in both */
@@ -459,7 +524,7 @@ static void emit(struct item *i, struct rng *r, bool load, int op, bool im2col,
 
 	c->load = load;
 	c->op = op;
-	(im2col ? draw_im2col : draw_tile)(i, r, c);
+	draw(i, r, c);
 	if (replaced) { /* the item's own map is any other one, of the largest rank */
 		c->target = *i->map;
 		do
@@ -490,14 +555,14 @@ void class_tma_load(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
-	emit(i, r, true, RED_NONE, false, false);
+	emit(i, r, true, RED_NONE, draw_tile, false);
 }
 
 void class_tma_store(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, false, RED_NONE, false, false);
+	emit(i, r, false, RED_NONE, draw_tile, false);
 }
 
 void class_tma_reduce(struct item *i, struct rng *r)
@@ -512,7 +577,7 @@ void class_tma_reduce(struct item *i, struct rng *r)
 	i->map = base_alloc(sizeof *i->map);
 	while (types[i->map->args.type].t != t)
 		i->map->args.type++;
-	emit(i, r, false, op, rng_once_in(r, 4), false);
+	emit(i, r, false, op, rng_once_in(r, 4) ? draw_im2col : draw_tile, false);
 }
 
 void class_tma_im2col(struct item *i, struct rng *r)
@@ -521,12 +586,26 @@ void class_tma_im2col(struct item *i, struct rng *r)
 
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
-	emit(i, r, load, RED_NONE, true, false);
+	emit(i, r, load, RED_NONE, draw_im2col, false);
 }
 
 void class_tma_replace(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
 	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
-	emit(i, r, true, RED_NONE, false, true);
+	emit(i, r, true, RED_NONE, draw_tile, true);
+}
+
+void class_tma_rows(struct item *i, struct rng *r)
+{
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	emit(i, r, !rng_once_in(r, 3), RED_NONE, draw_rows, false);
+}
+
+void class_tma_interleave(struct item *i, struct rng *r)
+{
+	i->map = base_alloc(sizeof *i->map);
+	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	emit(i, r, !rng_once_in(r, 3), RED_NONE, draw_interleaved, false);
 }

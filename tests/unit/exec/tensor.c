@@ -144,6 +144,58 @@ Test(tensor, edge_of_a_store)
 	}
 }
 
+/* 16 elements of 4 or 6 bits are dense in global memory and take 16 bytes of shared memory. A store
+ * of what was loaded leaves global memory unchanged; 4-bit types have none. */
+Test(tensor, padded_types)
+{
+	static const struct { uint8_t type, bytes, swizzle; } cases[] = {
+		{ TT_u4x16_p64, 8, TSW_NONE }, { TT_u4x16_p64, 8, TSW_128 },
+		{ TT_u6x16_p32, 12, TSW_NONE }, { TT_u6x16_p32, 12, TSW_128_ATOM32 },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+		const uint32_t n = cases[k].bytes, row = 16 * n; /* 256 elements */
+		uint64_t dim[] = { 256, 5 }, stride[] = { row };
+		uint32_t box[] = { 128, 4 }, one[] = { 1, 1 };
+		struct consan_tensormap_args a = { .type = cases[k].type, .rank = 2,
+			.address = (uintptr_t)global, .dim = dim, .stride = stride, .box = box,
+			.elem_stride = one, .swizzle = cases[k].swizzle };
+		_Alignas(64) struct tensormap m;
+		struct tensor_copy c = { .map = &m, .shared = shared, .at = { 128, 2 },
+			.pad_end = UINT64_MAX };
+		static unsigned char before[4096];
+		struct consan_err e = { 0 };
+
+		fill(false);
+		memcpy(before, global, sizeof before);
+		cr_assert(exec_tensormap(&a, &m, &e), "%s", e.text);
+		cr_assert_null(tensormap_check(&m));
+		cr_assert_null(tensor_copy_check(&c, true));
+		cr_assert_eq(tensor_box_bytes(&m, false), 4 * 8 * n);
+		cr_assert_eq(tensor_box_extent(&m, false), 4 * 128);
+		tensor_load(&c);
+		for (uint32_t r = 0; r < 4; r++)
+			for (uint32_t g = 0; g < 8; g++) {
+				const unsigned char *got = shared + tensor_swizzle(cases[k].swizzle,
+					r * 128 + g * 16);
+
+				for (uint32_t i = 0; i < 16; i++)
+					cr_assert_eq(got[i], i < n && r < 3
+						? before[(2 + r) * row + (8 + g) * n + i] : 0);
+			}
+		cr_assert_eq(!tensor_copy_check(&c, false), n == 12);
+		if (n == 8)
+			continue;
+		memset(global + 2 * row, 0, 2 * row);
+		tensor_store(&c, RED_NONE);
+		for (uint32_t r = 2; r < 4; r++)
+			for (uint32_t i = 0; i < row; i++)
+				cr_assert_eq(global[r * row + i], i < row / 2 ? 0 : before[r * row + i]);
+		c.at[0] = 64;
+		cr_assert_not_null(tensor_copy_check(&c, true));
+	}
+}
+
 Test(tensor, gather4_takes_four_rows)
 {
 	uint64_t dim[] = { 64, 100 }, stride[] = { 256 };
