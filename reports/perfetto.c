@@ -385,7 +385,7 @@ static void put_headline(struct trace *t)
 		annotate(t, "barrier", x.at);
 	}
 	annotate(t, "why", rule->why);
-	annotate(t, "fix", rule->fix);
+	annotate(t, "fix", finding_fix(t->f));
 	annotate(t, "hint", t->f->hint);
 	end_event(t);
 	text_free(&name);

@@ -9,6 +9,7 @@
 #include "flag.h"
 #include "ir.h"
 #include "order.h"
+#include "ptx_site.h"
 #include "refuse.h"
 #include "unread.h"
 #include "wg_desc.h"

@@ -16,7 +16,8 @@ struct place {
 	/* also at so many other instructions that the compiler made of this source place */
 	uint32_t copies;
 	bool wide;  /* wherever its function was inlined; else only in loops that were unrolled */
-	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place */
+	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place; ptx
+				 has it with the condition under which it is executed there */
 	char form[sizeof ((struct finding_edit *)0)->form];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];
 };
@@ -39,6 +40,10 @@ struct flow;
 /* The next instruction that the source place of `x` became, after the index *at, or NULL. Of a row
  * that is inserted at, the first or last one. */
 const struct ptx_insn *place_next_copy(const struct flow *w, const struct place *x, uint32_t *at);
+/* The statement of an instruction that is moved to `to`: under the condition of the branch around it,
+ * if that does not hold there. False: it cannot be moved there. */
+bool place_moved(const struct flow *w, const struct ptx_insn *moved, const struct ptx_insn *to,
+	char *ptx, size_t n);
 /* The text of the module with n edits. Lines keep their numbers. The caller frees `out`. */
 void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out);
 

@@ -51,6 +51,11 @@ static json_t *from_site(const struct site *s)
 	rj_put_text(o, "module", s->module);
 	rj_put_number(o, "ptx_line", s->ptx_line);
 	rj_put_text(o, "ptx", s->ptx);
+	if (!s->ptx_col)
+		return o;
+	rj_put_number(o, "ptx_col", s->ptx_col);
+	rj_put_number(o, "ptx_end_line", s->end_line);
+	rj_put_number(o, "ptx_end_col", s->end_col);
 	return o;
 }
 
@@ -59,7 +64,9 @@ static uint32_t get_site(const json_t *o, const struct site_loc *loc)
 	struct site s = {
 		.kernel = rj_text(o, "kernel"), .module = rj_text(o, "module"),
 		.ptx_line = (uint32_t)rj_number(o, "ptx_line"), .ptx = rj_text(o, "ptx"),
-		.loc = loc,
+		.ptx_col = (uint32_t)rj_number(o, "ptx_col"),
+		.end_line = (uint32_t)rj_number(o, "ptx_end_line"),
+		.end_col = (uint32_t)rj_number(o, "ptx_end_col"), .loc = loc,
 	};
 
 	return site_intern(&s);

@@ -82,7 +82,7 @@ Test(edit, barrier_of_those_who_race)
 
 Test(edit, names_read_back)
 {
-	for (unsigned k = EDIT_NONE; k <= EDIT_MOVE; k++)
+	for (unsigned k = EDIT_NONE; k <= EDIT_MOVE_BEFORE; k++)
 		cr_expect_eq(edit_by_name(edit_name(k)), k);
 	for (unsigned v = VERIFIED_NOT_TRIED; v <= VERIFIED_NOT; v++)
 		cr_expect_eq(edit_verified_by_name(edit_verified_name(v)), v);
