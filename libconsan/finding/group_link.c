@@ -68,7 +68,7 @@ static uint64_t mix_edit(uint64_t hash, const struct finding_edit *e)
 static void put_edit(struct group_keys *to, uint64_t kernel, const struct finding *f, uint32_t item)
 {
 	if (f->edit.verified == VERIFIED_CLEAN || f->edit.verified == VERIFIED_PART)
-		put(to, LINK_EDIT, mix_edit(mix_edit(mix(kernel, f->launch), &f->edit), &f->also), item);
+		put(to, LINK_EDIT, mix_edit(mix_edit(kernel, &f->edit), &f->also), item);
 }
 
 /* ---- twins ---- */

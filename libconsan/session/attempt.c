@@ -53,7 +53,7 @@ static bool same_candidate(const struct candidate *a, const struct candidate *b)
 
 static void add_candidate(struct attempt *a, const struct candidate *x)
 {
-	if (!a->trials || !a->of[x->finding].counts || a->candidate.n == MAX_CANDIDATES)
+	if (!a->of[x->finding].counts || a->candidate.n == MAX_CANDIDATES)
 		return;
 	for (size_t c = 0; c < a->candidate.n; c++)
 		if (same_candidate(&a->candidate.at[c], x))
@@ -63,7 +63,7 @@ static void add_candidate(struct attempt *a, const struct candidate *x)
 
 static void add_candidates(struct attempt *a, size_t i, const struct place *to, size_t n)
 {
-	for (size_t k = 0; k < n; k++) {
+	for (size_t k = 0; k < n && a->trials; k++) {
 		struct candidate x = { { to[k] }, 1, i, order_of(a->f[i], &to[k], k) };
 
 		add_candidate(a, &x);
@@ -95,7 +95,7 @@ static void add_waits(struct attempt *a, size_t i)
 		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
 			continue;
 		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
-		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, to));
+		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, PLACES, to));
 	}
 }
 
@@ -136,7 +136,7 @@ static void place_finding(struct attempt *a, size_t i)
 	/* warps with roles of their own have named barriers */
 	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->placer, e.site, named, sizeof named))
 		snprintf(e.ptx, sizeof e.ptx, "%s", named);
-	n = place_edit(a->placer, &e, to);
+	n = place_edit(a->placer, &e, a->trials ? PLACES : 1, to);
 	add_candidates(a, i, to, n);
 	if (n && e.kind != EDIT_CHANGE) {
 		const struct candidate first = { { to[0] }, 1, i, 0 };
@@ -144,15 +144,17 @@ static void place_finding(struct attempt *a, size_t i)
 
 		set_edit(a, i, &placed, NULL, true);
 	}
+	if (!a->trials)
+		return;
 	add_waits(a, i);
 	/* the example is of one warp, but others may be involved as well */
 	if (warp && place_barrier(a->placer, e.site, e.ptx, sizeof e.ptx))
-		add_candidates(a, i, to, place_edit(a->placer, &e, to));
+		add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
 	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
 		|| !strncmp(e.ptx, "barrier.cluster", 15))
 		return;
 	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
-	add_candidates(a, i, to, place_edit(a->placer, &e, to));
+	add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
 }
 
 /* Is the edit at the instruction that the hint of the finding names? */

@@ -247,9 +247,9 @@ static uint32_t count_copies(const struct flow *w, const struct place *x)
 
 /* Copies in unrolled loops are always edited. An inlined function may be the place to edit, or one
  * of its callers: both are candidates. A parity is mostly the caller's. */
-static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
+static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n, size_t most)
 {
-	const size_t narrow = n;
+	const size_t narrow = n = n < most ? n : most;
 
 	for (size_t i = 0; i < narrow; i++) {
 		struct place wide = to[i], swap;
@@ -332,7 +332,8 @@ static bool is_barrier(const char *ptx)
 	return !strncmp(ptx, "bar", 3);
 }
 
-size_t place_edit(struct placer *placer, const struct finding_edit *e, struct place to[PLACES])
+size_t place_edit(struct placer *placer, const struct finding_edit *e, size_t most,
+	struct place to[PLACES])
 {
 	const struct ptx_module *m = placer->m;
 	const struct ptx_func *f, *g;
@@ -350,7 +351,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
 		to[0].own = p.w->own[x - f->insn];
-		return with_copies(p.w, to, 1);
+		return with_copies(p.w, to, 1, most);
 	}
 	at = (uint32_t)(x - f->insn);
 	p.one_row = until && f == g && p.w->first[at] == p.w->first[until - f->insn];
@@ -372,7 +373,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
 		}
 	}
-	return with_copies(p.w, to, p.n);
+	return with_copies(p.w, to, p.n, most);
 }
 
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)

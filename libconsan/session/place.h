@@ -27,9 +27,10 @@ struct placer;
 struct placer *placer_open(const struct ptx_module *m);
 void placer_close(struct placer *p);
 
-/* The places of an edit that can be made (its ptx is not ""), the best first. Returns their number:
- * 0 if the instructions are not in this module. */
-size_t place_edit(struct placer *p, const struct finding_edit *e, struct place to[PLACES]);
+/* The places of an edit that can be made (its ptx is not ""), the best first, at most so many. Returns
+ * their number: 0 if the instructions are not in this module. */
+size_t place_edit(struct placer *p, const struct finding_edit *e, size_t most,
+	struct place to[PLACES]);
 /* The barrier of the CTA, or of a part of it, that the thread has passed last before the
  * instruction. False: none. */
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n);

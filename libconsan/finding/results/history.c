@@ -24,8 +24,8 @@ static void put(json_t *o, const char *key, uint64_t n)
 /* ---- writing ---- */
 
 struct numbering {
-	struct rj_sites *t;     /* of a file of records, or NULL */
-	json_t *sites;          /* without t: those that were needed so far */
+	struct rj_sites *t;     /* or NULL */
+	json_t *sites;          /* not in a file of records: those that were needed so far */
 	uint32_t *ids;          /* and their ids */
 };
 
@@ -34,13 +34,13 @@ static json_t *site_number(struct numbering *by, uint32_t site)
 	const size_t n = json_array_size(by->sites);
 	size_t i = 0;
 
-	if (by->t)
+	if (by->t && !by->t->whole)
 		return rj_from_site(by->t, site);
 	while (i < n && by->ids[i] != site)
 		i++;
 	if (i == n) {
 		by->ids[n] = site;
-		json_array_append_new(by->sites, results_site_json(site));
+		json_array_append_new(by->sites, rj_from_site(by->t, site));
 	}
 	return json_integer((json_int_t)i);
 }
@@ -126,7 +126,8 @@ json_t *rj_from_history(const struct history *h, struct rj_sites *t)
 {
 	json_t *o = json_object(), *steps = json_array();
 	json_t *mbarriers = json_array(), *buffers = json_array();
-	struct numbering by = { t, t ? NULL : json_array(),
+	const bool numbered = t && !t->whole;
+	struct numbering by = { t, numbered ? NULL : json_array(),
 		base_alloc((h->nsteps + h->nbuffers + 1) * sizeof *by.ids) };
 
 	put(o, "before", h->before);
@@ -144,7 +145,7 @@ json_t *rj_from_history(const struct history *h, struct rj_sites *t)
 		json_array_append_new(mbarriers, from_mbarrier(&h->mbarrier[i]));
 	for (uint32_t i = 0; i < h->nbuffers; i++)
 		json_array_append_new(buffers, from_buffer(&h->buffer[i], &by));
-	if (!t)
+	if (!numbered)
 		json_object_set_new(o, "sites", by.sites);
 	json_object_set_new(o, "steps", steps);
 	json_object_set_new(o, "mbarriers", mbarriers);

@@ -255,11 +255,6 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	return o;
 }
 
-json_t *results_finding_json(const struct finding *f)
-{
-	return rj_from_finding(f, NULL);
-}
-
 bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 {
 	const json_t *sides = json_object_get(o, "sides");

@@ -135,12 +135,25 @@ static uint64_t number_of(struct rj_sites *t, const struct site_loc *l)
 	return number;
 }
 
+static json_t *from_site_once(struct rj_sites *t, uint32_t id)
+{
+	json_t *o = (json_t *)(uintptr_t)number_map_get(&t->site, id);
+
+	if (!o) {
+		o = results_site_json(id);
+		number_map_put(&t->site, id, (uintptr_t)o);
+	}
+	return json_incref(o);
+}
+
 json_t *rj_from_site(struct rj_sites *t, uint32_t id)
 {
 	json_t *o;
 
 	if (!t || unknown(id))
 		return results_site_json(id);
+	if (t->whole)
+		return from_site_once(t, id);
 	if (number_map_get(&t->site, id))
 		return json_integer(id);
 	number_map_put(&t->site, id, 1);
@@ -165,6 +178,9 @@ void rj_put_sites(struct rj_sites *t, json_t *o)
 
 void rj_sites_clear(struct rj_sites *t)
 {
+	for (size_t i = 0; t->whole && i < t->site.cap; i++)
+		if (t->site.at[i].key)
+			json_decref((json_t *)(uintptr_t)t->site.at[i].value);
 	json_decref(t->new_places);
 	json_decref(t->new_sites);
 	number_map_free(&t->place);
