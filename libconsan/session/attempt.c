@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Of a launch: candidates; edits that are kept; of the first so many candidates pairs are tried */
-enum { MAX_CANDIDATES = 48, ROUNDS = 4, PAIRED = 6 };
+enum { MAX_CANDIDATES = 48, ROUNDS = 4, PAIRED = 6, MAX_FOLLOWING = 16 };
 
 struct candidate {
 	struct place place[2]; /* made together */
@@ -31,6 +31,7 @@ struct attempt {
 	enum finding_untried untried;
 	double used;
 	VEC(struct candidate) candidate;
+	VEC(struct candidate) following; /* a candidate, and the edit of what it brought to light */
 	VEC(struct place) kept;
 };
 
@@ -113,7 +114,7 @@ static struct finding_edit edit_of(const struct attempt *a, const struct candida
 {
 	struct finding_edit e;
 
-	if (k == c->nplaces)
+	if (k >= c->nplaces)
 		return (struct finding_edit){ .kind = EDIT_NONE };
 	if (!c->place[k].moved)
 		return place_to_edit(&c->place[k]);
@@ -166,10 +167,15 @@ static bool at_its_edit(const struct finding *f, const struct finding_edit *e)
 
 /* ---- trials ---- */
 
-static bool has_key(const struct trial_result *r, const struct trial_finding *key)
+static bool same_key(const struct trial_key *a, const struct trial_key *b)
+{
+	return a->rule == b->rule && a->line[0] == b->line[0] && a->line[1] == b->line[1];
+}
+
+static bool has_key(const struct trial_result *r, const struct trial_key *key)
 {
 	for (uint32_t i = 0; i < r->n; i++)
-		if (!memcmp(&r->at[i], key, sizeof *key))
+		if (same_key(&r->at[i].key, key))
 			return true;
 	return false;
 }
@@ -179,19 +185,23 @@ static bool is_open(const struct attempt *a, size_t i)
 	return a->of[i].counts && !a->of[i].solved;
 }
 
+/* Is it one of the launch's findings that remain? */
+static bool is_known(const struct attempt *a, const struct trial_key *key)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (is_open(a, i) && same_key(&a->of[i].key, key))
+			return true;
+	return false;
+}
+
 /* Did the edit remove findings and add none? */
 static bool better(const struct attempt *a, const struct trial_result *r)
 {
 	size_t left = 0, before = 0;
 
-	for (uint32_t k = 0; k < r->n; k++) {
-		bool known = false;
-
-		for (size_t i = 0; i < a->n && !known; i++)
-			known = is_open(a, i) && !memcmp(&a->of[i].key, &r->at[k], sizeof r->at[k]);
-		if (!known)
+	for (uint32_t k = 0; k < r->n; k++)
+		if (!is_known(a, &r->at[k].key))
 			return false;
-	}
 	for (size_t i = 0; i < a->n; i++) {
 		before += is_open(a, i);
 		left += is_open(a, i) && has_key(r, &a->of[i].key);
@@ -199,9 +209,47 @@ static bool better(const struct attempt *a, const struct trial_result *r)
 	return left < before;
 }
 
+/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks once a
+ * barrier orders it. */
+static struct finding_edit edit_from(const struct attempt *a, const struct trial_finding *t)
+{
+	struct finding_edit e = t->edit;
+
+	e.site = place_site(a->placer, t->site.line, t->site.ptx);
+	e.until = t->until.line ? place_site(a->placer, t->until.line, t->until.ptx) : 0;
+	return e;
+}
+
+static void add_following(struct attempt *a, const struct candidate *c,
+	const struct trial_result *r)
+{
+	enum { TRIED = 3 }; /* places of an edit */
+
+	for (uint32_t k = 0; k < r->n && c->nplaces == 1; k++) {
+		const struct finding_edit e = edit_from(a, &r->at[k]);
+		struct candidate both = *c;
+		struct place to[PLACES];
+		size_t n;
+
+		if (is_known(a, &r->at[k].key))
+			continue;
+		n = place_edit(a->placer, &e, PLACES, to);
+		for (size_t i = 0; i < n && i < TRIED && a->following.n < MAX_FOLLOWING; i++) {
+			both.place[1] = to[i];
+			both.nplaces = 2;
+			vec_push(&a->following, both);
+		}
+		return; /* further ones mostly have the same edit */
+	}
+}
+
 static void keep(struct attempt *a, const struct candidate *c, const struct trial_result *r)
 {
-	struct finding_edit e = edit_of(a, c, 0), also = edit_of(a, c, 1);
+	/* two insertions at one instruction stand in the order of the text */
+	const bool swap = c->nplaces == 2 && c->place[0].insn == c->place[1].insn
+		&& c->place[0].kind == c->place[1].kind && !c->place[0].moved
+		&& place_rank(&c->place[0]) > place_rank(&c->place[1]);
+	struct finding_edit e = edit_of(a, c, swap), also = edit_of(a, c, !swap);
 
 	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
 	e.left = r->n;
@@ -323,6 +371,8 @@ static bool find_best(struct attempt *a)
 			with = c;
 			continue;
 		}
+		if (r.done)
+			add_following(a, c, &r);
 		free(r.at);
 	}
 	if (with)
@@ -344,6 +394,9 @@ static bool find_pair(struct attempt *a)
 {
 	const size_t n = a->candidate.n < PAIRED ? a->candidate.n : PAIRED;
 
+	for (size_t i = 0; i < a->following.n && has_time(a); i++)
+		if (!a->of[a->following.at[i].finding].solved && try_clean(a, &a->following.at[i]))
+			return true;
 	/* in the order of the sum of their numbers */
 	for (size_t sum = 1; sum + 2 < 2 * n; sum++)
 		for (size_t i = sum < n ? 0 : sum - n + 1; 2 * i < sum; i++) {
@@ -414,6 +467,7 @@ double attempt_edits(struct trials *trials, const struct ptx_module *m, struct c
 	if (m)
 		placer_close(a.placer);
 	vec_free(&a.candidate);
+	vec_free(&a.following);
 	vec_free(&a.kept);
 	return a.used;
 }

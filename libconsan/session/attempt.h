@@ -9,7 +9,7 @@
 
 /* Of a finding of the check, in the order of check_findings(). */
 struct attempt_finding {
-	struct trial_finding key;
+	struct trial_key key;
 	bool counts;    /* above a note, not suppressed */
 	bool solved;    /* set here: a kept edit removes it */
 };

@@ -25,7 +25,7 @@ const struct ptx_insn *place_next_copy(const struct flow *w, const struct place 
 
 struct patch { /* replaces [from, to) */
 	size_t from, to;
-	bool moved; /* comes last of what is inserted at one place */
+	unsigned rank; /* place_rank() */
 	char ptx[sizeof ((struct place *)0)->ptx];
 };
 typedef VEC(struct patch) patches;
@@ -33,7 +33,7 @@ typedef VEC(struct patch) patches;
 static void add_patch(patches *all, const struct ptx_module *m, const struct place *p,
 	const struct ptx_insn *i)
 {
-	struct patch x = { .from = i->text_at, .to = i->text_at, .moved = p->moved };
+	struct patch x = { .from = i->text_at, .to = i->text_at, .rank = place_rank(p) };
 
 	snprintf(x.ptx, sizeof x.ptx, "%s", p->ptx);
 	if (p->kind == EDIT_AFTER)
@@ -49,8 +49,12 @@ static void add_patch(patches *all, const struct ptx_module *m, const struct pla
 	vec_push(all, x);
 }
 
-/* Insertions before the change of the same instruction, a moved one last: a barrier that is inserted
- * with it belongs before it. */
+unsigned place_rank(const struct place *p)
+{
+	return p->moved ? 2 : !strncmp(p->ptx, "bar", 3);
+}
+
+/* Insertions before the change of the same instruction. */
 static int by_offset(const void *a, const void *b)
 {
 	const struct patch *x = a, *y = b;
@@ -59,7 +63,7 @@ static int by_offset(const void *a, const void *b)
 		return x->from < y->from ? -1 : 1;
 	if (x->to != y->to)
 		return x->to < y->to ? -1 : 1;
-	return x->moved - y->moved;
+	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 static int by_address(const void *a, const void *b)

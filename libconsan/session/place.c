@@ -236,6 +236,20 @@ static const struct ptx_insn *find(const struct ptx_module *m, uint32_t site,
 	return NULL;
 }
 
+uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx)
+{
+	const size_t n = strlen(ptx);
+
+	for (size_t i = 0; i < p->m->nfunc; i++)
+		for (size_t k = 0; k < p->m->func[i].ninsn; k++) {
+			const struct ptx_insn *x = &p->m->func[i].insn[k];
+
+			if (x->line == line && x->text_len >= n && !memcmp(p->m->text + x->text_at, ptx, n))
+				return ptx_site_intern(&p->m->func[i], x);
+		}
+	return 0;
+}
+
 static uint32_t count_copies(const struct flow *w, const struct place *x)
 {
 	uint32_t at = UINT32_MAX, n = 0;

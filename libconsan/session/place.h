@@ -27,6 +27,8 @@ struct placer;
 struct placer *placer_open(const struct ptx_module *m);
 void placer_close(struct placer *p);
 
+/* The site of the instruction on this line that begins with this text; 0: none. */
+uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx);
 /* The places of an edit that can be made (its ptx is not ""), the best first, at most so many. Returns
  * their number: 0 if the instructions are not in this module. */
 size_t place_edit(struct placer *p, const struct finding_edit *e, size_t most,
@@ -45,6 +47,9 @@ const struct ptx_insn *place_next_copy(const struct flow *w, const struct place 
  * if that does not hold there. False: it cannot be moved there. */
 bool place_moved(const struct flow *w, const struct ptx_insn *moved, const struct ptx_insn *to,
 	char *ptx, size_t n);
+/* Of what is inserted at one instruction, the lowest comes first: fences and waits belong before a
+ * barrier, and a barrier before an arrive that is moved there. */
+unsigned place_rank(const struct place *p);
 /* The text of the module with n edits. Lines keep their numbers. The caller frees `out`. */
 void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out);
 

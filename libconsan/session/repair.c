@@ -96,17 +96,35 @@ static enum finding_untried why_untried(struct consan *c, const struct consan_la
 
 /* ---- in the copy of the process ---- */
 
-static void add_result(const struct consan *c, const struct finding *f, struct trial_result *out)
+static struct trial_place place_of(uint32_t site)
 {
-	struct trial_finding x = { .rule = f->rule };
+	struct trial_place p = { .line = site_get(site)->ptx_line };
+
+	snprintf(p.ptx, sizeof p.ptx, "%s", site_get(site)->ptx);
+	return p;
+}
+
+/* Does it count? Notes and what is suppressed do not. */
+static bool key_of(const struct consan *c, const struct finding *f, struct trial_key *key)
+{
+	uint32_t line[2];
 
 	if (f->severity == SEV_NOTE
 		|| suppress_match(&c->suppressions, f) < c->suppressions.suppression.n)
-		return;
+		return false;
 	for (unsigned i = 0; i < 2; i++)
-		x.line[i] = i < f->nsides ? site_get(f->side[i].site)->ptx_line : 0;
-	if (x.line[0] > x.line[1])
-		x = (struct trial_finding){ x.rule, { x.line[1], x.line[0] } };
+		line[i] = i < f->nsides ? site_get(f->side[i].site)->ptx_line : 0;
+	*key = (struct trial_key){ f->rule, { line[line[0] > line[1]], line[line[0] <= line[1]] } };
+	return true;
+}
+
+static void add_result(const struct consan *c, const struct finding *f, struct trial_result *out)
+{
+	struct trial_finding x = { .edit = f->edit, .site = place_of(f->edit.site),
+		.until = place_of(f->edit.until) };
+
+	if (!key_of(c, f, &x.key))
+		return;
 	out->at = base_resize(out->at, (out->n + 1) * sizeof *out->at);
 	out->at[out->n++] = x;
 }
@@ -192,15 +210,8 @@ static struct attempt_finding *findings_of(const struct consan *c, struct check 
 	const size_t n = check_findings(check, &f);
 	struct attempt_finding *of = n ? base_alloc(n * sizeof *of) : NULL;
 
-	for (size_t i = 0; i < n; i++) {
-		struct trial_result key = { 0 };
-
-		add_result(c, f[i], &key);
-		of[i].counts = key.n;
-		if (key.n)
-			of[i].key = key.at[0];
-		free(key.at);
-	}
+	for (size_t i = 0; i < n; i++)
+		of[i].counts = key_of(c, f[i], &of[i].key);
 	return of;
 }
 
