@@ -392,6 +392,16 @@ void on_hang(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
+/* The last step of the side's warp: its wait. -1: none is kept. */
+static int32_t last_step(const struct history *h, const struct finding_side *s)
+{
+	uint32_t i = h->nsteps;
+
+	while (i && (h->step[i - 1].cta != s->cta || h->step[i - 1].warp != s->warp))
+		i--;
+	return (int32_t)i - 1;
+}
+
 void check_culprit(struct check *k, size_t i)
 {
 	struct finding *f = k->ordered[i];
@@ -415,6 +425,8 @@ void check_culprit(struct check *k, size_t i)
 	at->bytes = 8;
 	snprintf(at->variable, sizeof at->variable, "%s", f->barrier.name);
 	lacks_edge(f);
+	if (f->history)
+		f->history->side[0] = last_step(f->history, at);
 	if (!f->barrier.phase && f->barrier.pending == f->barrier.expected)
 		report_hint(f, HINT(first_wait), f->barrier.name);
 }
