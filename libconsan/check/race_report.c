@@ -421,8 +421,12 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 			"ldmatrix) stands between them, or is one of them: it converges the lanes but orders no "
 			"memory");
 		if (v->role != ROLE_GENERIC) {
+			const uint32_t arrive = arrive_of(c, v->f, &c->warp[b.warp], UINT32_MAX, "arrive");
+
 			report_hint(f, HINT(converged_then_released), b.lane);
 			report_between(f, f->side[1].site, f->side[0].site, EDIT(converged_then_released));
+			if (arrive) /* the release by the elected lane */
+				report_edit(f, arrive, EDIT(elected_arrive));
 		}
 	} else if (rule == CS117) {
 		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
