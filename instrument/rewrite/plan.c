@@ -573,6 +573,9 @@ const char *plan_refuses(const struct ptx_insn *i)
 
 	switch (ptx_effect_of(i->op)) {
 	case EF_TCGEN05: return "tensor memory is not recorded";
+	case EF_GRID:
+		return i->op == OP_clusterlaunchcontrol_try_cancel
+			? "cluster launch control is not recorded" : NULL;
 	case EF_UNKNOWN: return "an unknown instruction is not recorded";
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))

@@ -182,6 +182,16 @@ void async_op_add(struct cluster *c, struct async_op op)
 	c->nops++;
 }
 
+void async_ops_reset(struct cluster *c)
+{
+	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++)
+		if (c->op[i].id)
+			frontier_put(&c->space, c->op[i].known);
+	if (c->nops)
+		memset(c->op, 0, c->cap_ops * sizeof *c->op);
+	c->nops = 0;
+}
+
 bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out)
 {
 	uint32_t mask = c->cap_ops - 1, i, k;
@@ -312,7 +322,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		*s = (struct slot){
 			.epoch = epoch_next(s->epoch), .cta = peer, .tensor = b->tensor,
 			.generic = b->generic_proxy,
-			.peer = b->source,
+			.peer = b->source, .response = e->kind == EV_TRY_CANCEL,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
 			.issued = warp_stamp(w),
@@ -384,8 +394,10 @@ void on_bulk(struct cluster *c, const struct event *e)
 		for (uint32_t m = b->cta_mask; m; m &= m - 1) {
 			uint16_t r = (uint16_t)__builtin_ctz(m);
 
+			/* with .cta_group::2 each pair has one mbarrier */
 			if (r < c->nctas)
-				bulk_load(c, e, w, lane, r, r);
+				bulk_load(c, e, w, lane, r, (uint16_t)(b->pair
+					? (r & ~1u) | (b->mbarrier_owner & 1) : r));
 		}
 	} else if (b->mode & MODE_WRITE) {
 		bulk_load(c, e, w, lane, b->owner, b->mbarrier_owner);
@@ -474,6 +486,7 @@ void async_cta_end(struct cluster *c, unsigned cta, const struct event *e)
 			continue;
 		report_side(c, f, s->warp, -1, e->site, "CTA exit");
 		report_side(c, f, s->warp, s->lane, s->site, reads ? "bulk copy read" :
+			s->response ? "response of try_cancel" :
 			s->tensor ? "TMA load write" : "bulk load write");
 		if (s->mbar) {
 			report_mbar(c, f, &c->mbars.at[s->mbar - 1]);

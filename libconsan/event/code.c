@@ -132,6 +132,19 @@ static void put_gspans(struct text *t, const struct ev_gspans *s)
 	}
 }
 
+static void put_areas(struct text *t, const struct ev_areas *s)
+{
+	code_put(t, s->n);
+	for (size_t i = 0; i < s->n; i++) {
+		for (unsigned k = 0; k < 4; k++)
+			code_put_signed(t, (int32_t)s->at[i].lanes[k]);
+		code_put(t, s->at[i].column);
+		code_put(t, s->at[i].columns);
+		code_put(t, s->at[i].ctas);
+		code_put(t, s->at[i].mode | (unsigned)s->at[i].operand << 2);
+	}
+}
+
 static void put_regs(struct text *t, const struct ev_regs *regs)
 {
 	code_put(t, regs->n);
@@ -153,6 +166,7 @@ static bool is_new(const struct event *e, const struct event *last, const struct
 	const struct ev_lanes *at = now, *was = event_field(last, f);
 	const struct ev_spans *spans = now;
 	const struct ev_gspans *gspans = now;
+	const struct ev_areas *areas = now;
 	const struct ev_regs *regs = now;
 	const uint64_t *const *sources = now;
 	const char *const *text = now;
@@ -162,6 +176,7 @@ static bool is_new(const struct event *e, const struct event *last, const struct
 	case TYPE_sources: return *sources;
 	case TYPE_spans: return spans->n;
 	case TYPE_gspans: return gspans->n;
+	case TYPE_areas: return areas->n;
 	case TYPE_regs: return regs->n;
 	case TYPE_text: return *text && **text;
 	case TYPE_parts: return memcmp(now, &no_parts, sizeof no_parts) != 0;
@@ -182,6 +197,7 @@ static void put_field(struct text *t, const struct event *e, const struct event 
 	case TYPE_sources: put_lanes(t, *sources, e->lanes); break;
 	case TYPE_spans: put_spans(t, now); break;
 	case TYPE_gspans: put_gspans(t, now); break;
+	case TYPE_areas: put_areas(t, now); break;
 	case TYPE_regs: put_regs(t, now); break;
 	case TYPE_text: code_put_string(t, *text); break;
 	case TYPE_parts: put_parts(t, now); break;
@@ -260,6 +276,28 @@ static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_
 	s->at = a->gspans.at;
 }
 
+static void get_areas(struct code_reader *r, struct event_arrays *a, struct ev_areas *s)
+{
+	s->n = get_count(r);
+	a->areas.n = 0;
+	for (unsigned i = 0; i < s->n && !r->bad; i++) {
+		struct ev_area x;
+		uint64_t what;
+
+		for (unsigned k = 0; k < 4; k++)
+			x.lanes[k] = (uint32_t)code_get_signed(r);
+		x.column = (uint16_t)code_get(r);
+		x.columns = (uint16_t)code_get(r);
+		x.ctas = (uint16_t)code_get(r);
+		what = code_get(r);
+		x.mode = (enum ev_mode)(what & 3);
+		x.operand = (enum ev_operand)(what >> 2);
+		r->bad |= what >> 2 > OPERAND_METADATA;
+		vec_push(&a->areas, x);
+	}
+	s->at = a->areas.at;
+}
+
 static void get_regs(struct code_reader *r, struct event_arrays *a, struct ev_regs *regs)
 {
 	const unsigned list = a->nregs++ % ARRAY_SIZE(a->regs);
@@ -308,6 +346,7 @@ static void get_field(struct code_reader *r, struct event_arrays *a, struct even
 		break;
 	case TYPE_spans: get_spans(r, a, at); break;
 	case TYPE_gspans: get_gspans(r, a, at); break;
+	case TYPE_areas: get_areas(r, a, at); break;
 	case TYPE_regs: get_regs(r, a, at); break;
 	case TYPE_text: *(const char **)at = get_text(r, &a->text); break;
 	case TYPE_parts: get_parts(r, at); break;
@@ -352,6 +391,8 @@ bool event_decode(struct code_reader *r, struct event_past *past, struct event_a
 	}
 	if (e->kind == EV_WGMMA && e->wgmma.parts.at[5] > e->wgmma.spans.n)
 		return false;
+	if (e->kind == EV_TCGEN05 && e->tcgen05.part > e->tcgen05.spans.n)
+		return false;
 	if (r->bad || !e->lanes)
 		return false;
 	past->last[kind] = *e;
@@ -362,6 +403,7 @@ void event_arrays_free(struct event_arrays *a)
 {
 	vec_free(&a->spans);
 	vec_free(&a->gspans);
+	vec_free(&a->areas);
 	for (unsigned i = 0; i < ARRAY_SIZE(a->regs); i++)
 		vec_free(&a->regs[i]);
 	text_free(&a->text);

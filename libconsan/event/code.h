@@ -32,6 +32,7 @@ struct event_arrays {
 	uint64_t lanes[32], sources[32];
 	VEC(struct ev_span) spans;
 	VEC(struct ev_gspan) gspans;
+	VEC(struct ev_area) areas;
 	VEC(uint32_t) regs[2];  /* an event has at most two lists */
 	unsigned nregs;
 	struct text text;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 8
+#define EVENT_VERSION 9
 
 #define EV_PACKED __attribute__((packed)) /* an enum of one byte */
 
@@ -82,6 +82,15 @@ enum EV_PACKED ev_proxy {
 	PROXY_TENSORMAP_ACQUIRE,
 };
 
+enum EV_PACKED ev_tc { TC_MMA, TC_CP, TC_SHIFT };
+
+/* What a tcgen05.mma does with a collector buffer */
+enum EV_PACKED ev_collector { COLLECTOR_NONE, COLLECTOR_FILL, COLLECTOR_USE, COLLECTOR_LASTUSE,
+	COLLECTOR_DISCARD };
+
+/* What an operation has in an area of tensor memory */
+enum EV_PACKED ev_operand { OPERAND_NONE, OPERAND_D, OPERAND_A, OPERAND_SCALES, OPERAND_METADATA };
+
 enum EV_PACKED ev_fault {
 #define FAULT(id, rule, text) FAULT_##id,
 #include "fault.def"
@@ -112,6 +121,18 @@ struct ev_spans {
 struct ev_gspans {
 	const struct ev_gspan {
 		uint64_t addr, bytes; /* global */
+	} *at;
+	uint16_t n;
+};
+
+/* Tensor memory: cells of 32 bits in 128 lanes and 512 columns (PTX ISA, "Tensor Memory"). */
+struct ev_areas {
+	const struct ev_area {
+		uint32_t lanes[4]; /* lane l: bit l % 32 of word l / 32 */
+		uint16_t column, columns;
+		uint16_t ctas;     /* ranks, a mask */
+		enum ev_mode mode;
+		enum ev_operand operand;
 	} *at;
 	uint16_t n;
 };
@@ -154,10 +175,14 @@ struct ev_stored {
 	TYPE(fault, enum ev_fault) \
 	TYPE(wait, enum ev_wait) \
 	TYPE(hang, enum ev_hang) \
+	TYPE(number8, uint8_t) \
+	TYPE(tc, enum ev_tc) \
+	TYPE(collector, enum ev_collector) \
 	TYPE(lanes, struct ev_lanes) \
 	TYPE(sources, const uint64_t *)             /* by lane, 32 */ \
 	TYPE(spans, struct ev_spans) \
 	TYPE(gspans, struct ev_gspans) \
+	TYPE(areas, struct ev_areas) \
 	TYPE(regs, struct ev_regs) \
 	TYPE(text, const char *) \
 	TYPE(unwritten, uint32_t *)                 /* within the process only */ \
@@ -179,7 +204,7 @@ EVENT_TYPES(TYPE)
 #undef EV
 #undef FIELD
 
-#define EVENT_WORDS 10 /* of the largest kind */
+#define EVENT_WORDS 11 /* of the largest kind */
 
 struct event {
 	enum ev_kind kind;

@@ -43,7 +43,9 @@ static struct names names_of(enum event_type type)
 	case TYPE_proxy: RETURN_NAMES("async", "async_release", "async_acquire", "alias",
 		"tensormap_release", "tensormap_acquire");
 	case TYPE_wait: RETURN_NAMES("mbarrier", "bar", "cluster", "warp", "warpgroup",
-		"setmaxnreg", "spin");
+		"setmaxnreg", "tmem", "spin");
+	case TYPE_tc: RETURN_NAMES("mma", "cp", "shift");
+	case TYPE_collector: RETURN_NAMES("none", "fill", "use", "lastuse", "discard");
 	case TYPE_hang: RETURN_NAMES("deadlock", "livelock", "timeout", "lost");
 	default: return (struct names){ 0 };
 	}
@@ -100,6 +102,26 @@ static void add_gspans(struct text *out, const char *name, const struct ev_gspan
 		text_printf(out, ",...(%u)", s->n);
 }
 
+/* operand, mode, the words of the mask of lanes, first column and number of columns */
+static void add_areas(struct text *out, const char *name, const struct ev_areas *s)
+{
+	static const char *const operand[] = { "", "d:", "a:", "scales:", "metadata:" };
+
+	if (s->n)
+		text_printf(out, " %s=", name);
+	for (unsigned i = 0; i < s->n && i < SHOWN; i++) {
+		const struct ev_area *a = &s->at[i];
+
+		text_printf(out, "%s%s%s:", i ? "," : "", operand[a->operand],
+			a->mode == MODE_READ ? "r" : a->mode == MODE_WRITE ? "w" : "rw");
+		for (unsigned k = 0; k < 4; k++)
+			text_printf(out, "%s%x", k ? "." : "", a->lanes[k]);
+		text_printf(out, "x%u+%u", a->column, a->columns);
+	}
+	if (s->n > SHOWN)
+		text_printf(out, ",...(%u)", s->n);
+}
+
 static void add_array(struct text *out, const struct event *e, const struct event_field *f)
 {
 	const void *at = event_field(e, f);
@@ -115,6 +137,7 @@ static void add_array(struct text *out, const struct event *e, const struct even
 		break;
 	case TYPE_spans: add_spans(out, f->name, at); break;
 	case TYPE_gspans: add_gspans(out, f->name, at); break;
+	case TYPE_areas: add_areas(out, f->name, at); break;
 	case TYPE_regs:
 		if (regs->n)
 			text_printf(out, " %s=%u", f->name, regs->n);
@@ -178,7 +201,11 @@ static void add_number(struct text *out, const struct event *e, const struct eve
 	case TYPE_access_flags: case TYPE_arrive_flags: case TYPE_test_flags:
 		add_flags(out, type, v);
 		break;
-	case TYPE_mode: case TYPE_bar: case TYPE_proxy: case TYPE_wait: case TYPE_hang:
+	case TYPE_collector:
+		if (v)
+			add_name(out, type, v);
+		break;
+	case TYPE_mode: case TYPE_bar: case TYPE_proxy: case TYPE_wait: case TYPE_hang: case TYPE_tc:
 		add_name(out, type, v);
 		break;
 	default:

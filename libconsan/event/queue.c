@@ -54,6 +54,9 @@ static uint32_t array_of(struct event *e, const struct event_field *f, const voi
 	case TYPE_gspans:
 		*pointer = (const void **)&((struct ev_gspans *)field)->at;
 		return ((struct ev_gspans *)field)->n * sizeof(struct ev_gspan);
+	case TYPE_areas:
+		*pointer = (const void **)&((struct ev_areas *)field)->at;
+		return ((struct ev_areas *)field)->n * sizeof(struct ev_area);
 	case TYPE_regs:
 		*pointer = (const void **)&((struct ev_regs *)field)->at;
 		return ((struct ev_regs *)field)->n * sizeof(uint32_t);

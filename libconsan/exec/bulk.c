@@ -280,6 +280,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 	b->tensor = a->tensor;
 	b->reduce = a->red;
 	b->multicast = a->multicast;
+	b->pair = a->pair;
 	b->prefetch = a->what == PREFETCH;
 	b->mbarrier = EV_NO_MBARRIER;
 	if (a->what != PREFETCH) {

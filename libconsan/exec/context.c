@@ -271,7 +271,7 @@ void context_cta_end(struct cta *cta)
 	ex_emit(c, &e);
 }
 
-void context_begin(struct worker *wk, uint64_t id)
+void context_begin(struct worker *wk, uint64_t id, uint32_t place)
 {
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
@@ -282,6 +282,7 @@ void context_begin(struct worker *wk, uint64_t id)
 	else
 		c = cluster_new(wk);
 	c->info.id = (uint32_t)id;
+	c->place = place;
 	cluster_dims(&c->info, c->dims);
 	c->info.nctas = c->dims[0] * c->dims[1] * c->dims[2];
 	c->sink = reads_begin(c, o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL);

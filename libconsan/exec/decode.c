@@ -98,6 +98,11 @@ void dec_unchecked(struct decoder *d, const char *why)
 	d->k->info.unchecked = why;
 }
 
+bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i)
+{
+	return ptx_load_is_read(d->fn->f, i);
+}
+
 bool dec_unsupported(struct decoder *d, const char *fmt, ...)
 {
 	va_list ap;
@@ -283,6 +288,7 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 
 		k->info.ninsn += (uint32_t)fn->ninsn;
 		for (size_t n = 0; n < fn->ninsn; n++) {
+			k->fills_sm |= fn->insn[n].op == OP_tcgen05_alloc;
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			k->info.coupled |= ptx_observes(&fn->insn[n]);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);

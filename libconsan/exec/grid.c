@@ -1,7 +1,7 @@
 /* grid: a launch from its checks to its result, and the emulated devices. */
 #include <xmmintrin.h>
 
-#include "internal.h"
+#include "clc.h"
 #include "reads.h"
 
 #include <stdio.h>
@@ -306,13 +306,16 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	if (l->fallback[0])
 		order_clusters(&g);
 	per_sm = exec_occupancy(l->device, k, g.nthreads, l->shared_dynamic);
-	g.max_resident = (uint64_t)(per_sm ? per_sm : 1) * l->device->sm_count / g.nctas;
+	if (!per_sm || k->fills_sm)
+		per_sm = 1;
+	g.max_resident = (uint64_t)per_sm * l->device->sm_count / g.nctas;
 	if (!g.max_resident)
 		g.max_resident = 1;
 	g.coupled = k->info.coupled && !l->hardware;
 	g.polls_shared = k->info.polls_shared && !l->hardware;
 	if (l->control && !g.coupled)
 		base_die("a controlled schedule of a kernel whose clusters are not coupled");
+	clc_open(&g);
 	sched_order(&g);
 	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
 	g.threads = 1;
@@ -339,6 +342,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		worker_free(&g.worker[i]);
 	free(g.worker);
 	free(g.order);
+	clc_close(&g);
 	if (g.workspace) {
 		exec_mem_remove(g.workspace);
 		free(g.workspace);

@@ -89,6 +89,8 @@ struct exec_kernel {
 	uint32_t local_stack;    /* bytes of stack per lane */
 	uint32_t least_inc;      /* the least count of a setmaxnreg.inc, or UINT32_MAX */
 	bool has_calls, needs_reserved;
+	bool cancels;            /* it cancels clusters that have not started (clc.h) */
+	bool fills_sm;           /* it allocates tensor memory: a CTA is alone on its SM */
 	struct ev_symbol *symbol; size_t nsymbol;
 	uint32_t dynamic_at;     /* where dynamic shared memory starts, 0: not used */
 	struct exec_kernel_info info;
@@ -236,6 +238,7 @@ struct grid {
 	uint32_t shared_bytes, shared_user;
 	uint32_t nregs;          /* per thread at entry */
 	uint64_t max_resident;   /* clusters */
+	struct clc *clc;         /* clc.h; or NULL: clusters start in order */
 	unsigned jobs;
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
 	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
@@ -261,7 +264,8 @@ uint64_t grid_cluster(const struct grid *g, uint64_t k); /* id of the k-th to st
 double grid_now(void);
 
 /* context.c */
-void context_begin(struct worker *wk, uint64_t id); /* a cluster of the grid becomes resident */
+/* A cluster of the grid becomes resident; place: clc.h, else 0. */
+void context_begin(struct worker *wk, uint64_t id, uint32_t place);
 void context_end(struct cluster *c, bool finished); /* after its last event */
 void context_cta_end(struct cta *cta);
 void context_free(struct cluster *c);

@@ -1,18 +1,69 @@
-/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does the arithmetic). */
+/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does the arithmetic). A
+ * sparse A is expanded first. */
 #include "async.h"
 #include "mma_types.h"
+#include "num.h"
+#include "sparse.h"
 #include "tile.h"
+
+/* Scales of A or B (ISA, "Block scaling for mma.sync"): bytes of a register, from `byte` on, of
+ * lanes that depend on `thread`. */
+struct scales { uint32_t data, byte, thread; /* slots: u32, u16, u16 */ };
 
 struct args {
 	struct mma_shape s;
 	mma_tile_fn tile;
 	uint8_t nd, na, nb, nc;
-	uint32_t d[4], a[8], b[4], c[4]; /* slots */
+	bool sparse;
+	uint8_t selector, chunks;  /* sparse.h */
+	bool ue4m3;                /* type of the scales; else ue8m0 */
+	uint32_t d[4], a[8], b[4], c[4], meta; /* slots */
+	struct scales scale_a, scale_b;
 };
+
+/* A row of packed A is 16 bytes of each second register. */
+static void expand(const struct args *a, struct warp *w, uint32_t (*dense)[LANES],
+	struct mma_regs *r)
+{
+	const bool wide = tile_in_bits(a->s.a) >= 16;
+	const unsigned bytes = a->chunks * (wide ? 8 : 4);
+
+	for (unsigned row = 0; row < 16; row++) {
+		const unsigned h = row / 8, at = row % 8 * 4;
+		unsigned char packed[32], full[64];
+
+		for (unsigned k = h; k < a->na; k += 2)
+			memcpy(packed + k / 2 * 16, r32(w, a->a[k]) + at, 16);
+		sparse_expand(full, packed, a->chunks, wide,
+			sparse_meta(r32(w, a->meta), a->selector, row, a->chunks, wide));
+		for (unsigned k = 0; k < bytes / 16; k++)
+			memcpy(&dense[2 * k + h][at], full + 16 * k, 16);
+	}
+	for (unsigned k = 0; k < bytes / 8; k++)
+		r->a[k] = dense[k];
+}
+
+static void load_scales(const struct args *a, const struct warp *w, const struct scales *from,
+	bool rows, float (*to)[4])
+{
+	const unsigned thread = r16(w, from->thread)[0], byte = r16(w, from->byte)[0] & 3;
+
+	for (unsigned n = 0; n < (rows ? 16 : 8); n++) {
+		const unsigned lane = n % 8 * 4 + (rows ? (thread & 1) * 2 + n / 8 : thread & 3);
+		const uint32_t data = r32(w, from->data)[lane];
+
+		for (unsigned k = 0; k < a->s.nscale; k++) {
+			const uint8_t v = (uint8_t)(data >> 8 * ((byte + k) & 3));
+
+			to[n][k] = a->ue4m3 ? num_from_e4m3(v & 0x7f) : num_from_ue8m0(v);
+		}
+	}
+}
 
 static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct args *a = x->i.p;
+	_Alignas(64) uint32_t dense[8][LANES];
 	struct mma_regs r;
 	enum step step;
 
@@ -26,6 +77,12 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 		r.b[k] = w->r + a->b[k];
 	for (unsigned k = 0; k < a->nc; k++)
 		r.c[k] = w->r + a->c[k];
+	if (a->sparse)
+		expand(a, w, dense, &r);
+	if (a->s.nscale) {
+		load_scales(a, w, &a->scale_a, true, r.scale_a);
+		load_scales(a, w, &a->scale_b, false, r.scale_b);
+	}
 	a->tile(&a->s, &r);
 	return STEP_NEXT;
 }
@@ -54,7 +111,7 @@ static bool counts_fit(const struct mma_shape *s, const struct args *a)
 	unsigned nd = s->d == ACC_f16 ? halves : 2 * halves;
 
 	return s->k % per == 0 && s->k / per <= 4 && a->nb == s->k / per &&
-		a->na == a->nb * halves && a->nc == nc && a->nd == nd;
+		a->na * (a->sparse ? 2u : 1u) == a->nb * halves && a->nc == nc && a->nd == nd;
 }
 
 static bool known_shape(const struct mma_shape *s)
@@ -71,36 +128,107 @@ static bool known_shape(const struct mma_shape *s)
 		(s->c != ACC_s32 && s->c != ACC_f64 && s->d != ACC_s32 && s->d != ACC_f64));
 }
 
-DECODER(mma)
+/* mxf4 and mxf4nvf4 hold two elements in a byte, f8f6f4 and mxf8f6f4 one. */
+static enum tile_in type_of(const struct ptx_insn *i, unsigned n)
+{
+	const enum ptx_mod kind = ptx_pick(i, MG_kind);
+	const enum tile_in t = tile_in_of(ptx_type_of(i, n));
+
+	return t == IN_e2m1 && (kind == MOD_kind_mxf4 || kind == MOD_kind_mxf4nvf4) ? IN_e2m1x2 : t;
+}
+
+static unsigned scales_of(const struct ptx_insn *i)
+{
+	switch (ptx_pick(i, MG_scale_vec)) {
+	case MOD_scale_vec_1X: return 1;
+	case MOD_scale_vec_2X: return 2;
+	case MOD_scale_vec_4X: return 4;
+	default: return ptx_pick(i, MG_kind) == MOD_kind_mxf4 ? 2 : 1;
+	}
+}
+
+static bool take_scale(struct decoder *d, const struct ptx_operand *o, struct scales *to)
+{
+	if (o[1].kind != PO_VEC || o[1].n != 2)
+		return dec_unsupported(d, "block scales without {byte, thread}");
+	to->data = dec_src(d, &o[0], TY_b32);
+	to->byte = dec_src(d, &o[1].list[0], TY_u16);
+	to->thread = dec_src(d, &o[1].list[1], TY_u16);
+	return true;
+}
+
+/* operands from the metadata on */
+static bool take_more(struct decoder *d, const struct ptx_insn *i, struct args *a)
+{
+	unsigned k = 4;
+
+	if (a->sparse) {
+		if (i->noperands < 6 || i->operand[5].kind != PO_IMM)
+			return dec_unsupported(d, "a sparsity selector that is not a constant");
+		a->selector = (uint8_t)i->operand[5].imm;
+		if (i->operand[5].imm < 0 || !sparse_selector(a->selector, a->chunks))
+			return dec_unsupported(d, "this sparsity selector");
+		a->meta = dec_src(d, &i->operand[4], TY_b32);
+		k = 6;
+	}
+	if (!a->s.nscale)
+		return true;
+	if (i->noperands < k + 4)
+		return dec_unsupported(d, "mma.sync without the operands of its block scales");
+	return take_scale(d, &i->operand[k], &a->scale_a)
+		&& take_scale(d, &i->operand[k + 2], &a->scale_b);
+}
+
+static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool sparse)
 {
 	unsigned m, n, k;
 	struct args *a;
 
-	if (ptx_has(i, MOD_block_scale))
-		return dec_unsupported(d, "mma.sync with block scales");
-	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || n != 8)
+	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || n != 8 || (sparse && m != 16))
 		return dec_unsupported(d, "this shape of mma.sync");
 	a = dec_alloc(d, sizeof *a);
 	a->s = (struct mma_shape){ .m = (uint8_t)m, .k = (uint16_t)k,
 		.d = (uint8_t)tile_acc_of(ptx_type_of(i, 0)),
-		.a = (uint8_t)tile_in_of(ptx_type_of(i, 1)),
-		.b = (uint8_t)tile_in_of(ptx_type_of(i, 2)),
+		.a = (uint8_t)type_of(i, 1), .b = (uint8_t)type_of(i, 2),
 		.c = (uint8_t)tile_acc_of(ptx_type_of(i, 3)),
-		.satfinite = ptx_has(i, MOD_satfinite), .and = ptx_has(i, MOD_and) };
+		.satfinite = ptx_has(i, MOD_satfinite), .and = ptx_has(i, MOD_and),
+		.nscale = (uint8_t)(ptx_has(i, MOD_block_scale) ? scales_of(i) : 0) };
+	a->sparse = sparse;
+	a->ue4m3 = ptx_type_of(i, 4) == TY_ue4m3;
 	a->nd = (uint8_t)operands(&i->operand[0]);
 	a->na = (uint8_t)operands(&i->operand[1]);
 	a->nb = (uint8_t)operands(&i->operand[2]);
 	a->nc = (uint8_t)operands(&i->operand[3]);
-	if (!known_shape(&a->s) || !counts_fit(&a->s, a))
+	if (!known_shape(&a->s) || !counts_fit(&a->s, a)
+		|| (sparse && (a->s.a == IN_f64 || a->s.a == IN_b1)))
 		return dec_unsupported(d, "these types of mma.sync with this shape");
+	a->chunks = (uint8_t)(k * tile_in_bits(a->s.a) / (tile_in_bits(a->s.a) >= 16 ? 64 : 32));
 	take(d, &i->operand[0], a->s.d == ACC_f64 ? TY_f64 : a->s.d == ACC_f32 ? TY_f32 : TY_b32,
 		a->d, true);
 	take(d, &i->operand[1], a->s.a == IN_f64 ? TY_f64 : TY_b32, a->a, false);
 	take(d, &i->operand[2], a->s.a == IN_f64 ? TY_f64 : TY_b32, a->b, false);
 	take(d, &i->operand[3], a->s.c == ACC_f64 ? TY_f64 : a->s.c == ACC_f32 ? TY_f32 : TY_b32,
 		a->c, false);
+	if (!take_more(d, i, a))
+		return false;
 	a->tile = SIMD_PICK(mma_tile);
 	x->i.p = a;
 	x->fn = op_mma;
 	return true;
+}
+
+/* The kind may come before .sp: mma.sync.aligned.kind::f8f6f4.sp::ordered_metadata */
+DECODER(mma)
+{
+	return decode(d, i, x, ptx_has(i, MOD_sp) || ptx_has(i, MOD_sp_ordered_metadata));
+}
+
+DECODER(mma_sp)
+{
+	return decode(d, i, x, true);
+}
+
+DECODER(mma_sp_ordered_metadata)
+{
+	return decode(d, i, x, true);
 }

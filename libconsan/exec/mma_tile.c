@@ -103,6 +103,17 @@ static __attribute__((noinline)) void units_any(enum tile_in t, uint32_t *out,
 	units_from(t, out, in, 128);
 }
 
+/* rows of `units` elements, of step j */
+static void apply_scales(float *f, unsigned rows, unsigned units, const struct mma_shape *s,
+	const float (*scale)[4], unsigned j)
+{
+	const unsigned block = s->k / s->nscale;
+
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned u = 0; u < units; u++)
+			f[r * units + u] *= scale[r][(j * units + u) / block];
+}
+
 /* All steps. known: ta and tb are constants, the conversion is inlined. */
 TILE_INLINE void steps(struct acc *t, const struct mma_shape *s, const struct mma_regs *r,
 	enum tile_in ta, enum tile_in tb, unsigned halves, unsigned nsteps, bool known)
@@ -110,7 +121,7 @@ TILE_INLINE void steps(struct acc *t, const struct mma_shape *s, const struct mm
 	const unsigned units = units_of(ta), m = 8 * halves;
 
 	for (unsigned j = 0; j < nsteps; j++) {
-		_Alignas(64) uint32_t a[16 * 16], rows[8 * 16], b[16][8];
+		_Alignas(64) uint32_t a[16 * 32], rows[8 * 32], b[32][8];
 
 		for (unsigned h = 0; h < halves; h++) {
 			if (known)
@@ -122,6 +133,10 @@ TILE_INLINE void steps(struct acc *t, const struct mma_shape *s, const struct mm
 			units_from(tb, rows, r->b[j], 128);
 		else
 			units_any(tb, rows, r->b[j]);
+		if (!known && s->nscale) {
+			apply_scales((float *)a, m, units, s, r->scale_a, j);
+			apply_scales((float *)rows, 8, units, s, r->scale_b, j);
+		}
 		/* rows of 4 units: the transposition writes four rows more than needed */
 		for (unsigned u = 0; u < units; u += 8)
 			units_transpose(b[u], 8, rows + u, units, true);

@@ -25,7 +25,7 @@
  * In a controlled schedule (exec_control), reads park as well and at least CONTROLLED clusters are
  * resident. With a seed, the order of clusters, of warps and of parked accesses is drawn, and some
  * reads park, too. */
-#include "internal.h"
+#include "clc.h"
 #include "reads.h"
 
 #include <sched.h>
@@ -374,31 +374,47 @@ static bool cut_off(struct grid *g, uint64_t id)
 	return id >= atomic_load(&g->cut);
 }
 
+/* The next cluster to start, and its place; false: there is none. Clusters of coupled kernels may
+ * start although their place is taken: the others may wait for them. */
+static bool next_cluster(struct grid *g, uint64_t *id, uint32_t *place)
+{
+	const uint64_t k = atomic_load(&g->next) < g->nclusters ? atomic_fetch_add(&g->next, 1)
+		: g->nclusters;
+
+	*place = 0;
+	if (k >= g->nclusters)
+		return g->coupled && clc_waiting(g, place) && clc_next(g, *place, id);
+	*id = grid_cluster(g, k);
+	*place = clc_place(g, *id);
+	return true;
+}
+
 static bool admit(struct worker *wk)
 {
 	struct grid *g = wk->grid;
-	uint64_t id, k;
+	uint32_t place;
+	uint64_t id;
 
-	if (atomic_load(&g->next) >= g->nclusters || atomic_load(&g->hang))
+	if ((atomic_load(&g->next) >= g->nclusters && !(g->coupled && g->clc))
+		|| atomic_load(&g->hang))
 		return false;
-	if (atomic_fetch_add(&g->resident, 1) >= g->max_resident) {
-		atomic_fetch_sub(&g->resident, 1);
-		return false;
-	}
-	k = atomic_fetch_add(&g->next, 1);
-	id = k < g->nclusters ? grid_cluster(g, k) : 0;
-	if (k >= g->nclusters || cut_off(g, id)) {
+	if (atomic_fetch_add(&g->resident, 1) >= g->max_resident
+		|| !next_cluster(g, &id, &place) || cut_off(g, id)) {
 		atomic_fetch_sub(&g->resident, 1);
 		return false;
 	}
 	atomic_store(&wk->stuck_at, 0);
 	wk->fair_at = wk->steps;
-	context_begin(wk, id);
+	context_begin(wk, id, place);
 	return true;
 }
 
+/* finished: another cluster starts in its place if one waits there. */
 static void end(struct worker *wk, struct cluster *c, bool finished)
 {
+	struct grid *g = wk->grid;
+	const uint32_t place = c->place;
+	uint64_t id;
 	size_t n = 0;
 
 	for (size_t i = 0; c->parked && i < wk->parked.n; i++)
@@ -408,6 +424,10 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 		wk->parked.n = n;
 	wk->fair_at = wk->steps;
 	context_end(c, finished);
+	if (!finished || !clc_next(g, place, &id) || cut_off(g, id))
+		return;
+	atomic_fetch_add(&g->resident, 1);
+	context_begin(wk, id, place);
 }
 
 /* Ends all resident clusters as hung. */

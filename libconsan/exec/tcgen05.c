@@ -1,4 +1,5 @@
 /* tcgen05: loads and stores of tensor memory by warps, their waits, and the fences. */
+#include "tcgen05_event.h"
 #include "tmem.h"
 
 /* A register of a thread is one cell, or two 16-bit halves of neighbouring columns (.pack::16b,
@@ -7,6 +8,7 @@ struct args {
 	uint32_t addr;             /* slot of the tensor-memory address */
 	uint8_t shape;             /* enum shape */
 	bool halves;
+	bool used;                 /* ptx_load_is_read() */
 	uint16_t nregs;
 	uint16_t lanes, columns;   /* accessed, from the address on */
 	int32_t split;             /* .16x32bx2: columns between the two parts */
@@ -52,20 +54,36 @@ static bool in_window(struct warp *w, const struct xop *x, const struct args *a,
 	*addr = at;
 	for (unsigned l = 0; l < LANES; l++)
 		if (!(w->dead >> l & 1) && r32(w, a->addr)[l] != at) {
-			ex_refuse_op(w, x, "the address differs between the lanes");
+			ex_fault(w, x, 1u << l, FAULT_TMEM_UNLIKE, SP_TMEM, r32(w, a->addr)[l], 4,
+				"the address differs between the lanes");
 			return false;
 		}
 	if (lane / 32 != w->id % 4 || lane % 32 + a->lanes > 32) {
-		ex_refuse_op(w, x, "warp %u does not access lanes %u to %u", w->id, lane,
-			lane + a->lanes - 1);
+		ex_fault(w, x, ~w->dead, FAULT_TMEM_WINDOW, SP_TMEM, at, 4,
+			"warp %u does not access lanes %u to %u", w->id, lane, lane + a->lanes - 1);
 		return false;
 	}
 	return tmem_check(w, x, w->cta, at, a->lanes, a->columns);
 }
 
+static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t at,
+	enum ev_mode mode)
+{
+	const struct args *a = x->i.p;
+	const unsigned n = a->columns - (a->split ? (unsigned)a->split : 0);
+	struct tc_areas s = { .n = 0 };
+
+	for (unsigned part = 0; part < (a->split ? 2u : 1u); part++) {
+		tc_area(&s, mode, OPERAND_NONE, 1u << w->cta->rank, (at & 0xffff) + (part ?
+			(unsigned)a->split : 0), n);
+		tc_area_lanes(&s, at >> 16, a->lanes);
+	}
+	tc_emit_warp(w, x, lanes, mode, a->used, &s);
+}
+
 static void load(struct warp *w, const struct args *a, uint32_t at)
 {
-	uint32_t (*cell)[TMEM_COLUMNS] = w->cta->async->tmem.cell + (at >> 16);
+	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
 	const unsigned column = at & 0xffff;
 
 	for (unsigned r = 0; r < a->nregs; r++) {
@@ -91,12 +109,13 @@ static enum step op_ld(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!in_window(w, x, x->i.p, &at))
 		return STEP_FAULT;
 	load(w, x->i.p, at);
+	emit(w, x, lanes, at, MODE_READ);
 	return STEP_NEXT;
 }
 
 static void store(struct warp *w, const struct args *a, uint32_t at)
 {
-	uint32_t (*cell)[TMEM_COLUMNS] = w->cta->async->tmem.cell + (at >> 16);
+	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
 	const unsigned column = at & 0xffff;
 
 	for (unsigned r = 0; r < a->nregs; r++) {
@@ -125,22 +144,26 @@ static enum step op_st(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!in_window(w, x, x->i.p, &at))
 		return STEP_FAULT;
 	store(w, x->i.p, at);
+	emit(w, x, lanes, at, MODE_WRITE);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
-static enum step op_collective(struct warp *w, const struct xop *x, uint32_t lanes)
+/* i.u: enum ev_mode */
+static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	enum step step;
 
-	return warp_aligned(w, x, lanes, &step) ? STEP_NEXT : step;
+	if (!warp_aligned(w, x, lanes, &step))
+		return step;
+	tc_emit_warp(w, x, lanes, (enum ev_mode)x->i.u, false, NULL);
+	return STEP_NEXT;
 }
 
-static enum step op_nothing(struct warp *w, const struct xop *x, uint32_t lanes)
+/* i.u: before_thread_sync */
+static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	(void)w;
-	(void)x;
-	(void)lanes;
+	tc_emit_fence(w, x, lanes, x->i.u);
 	return STEP_NEXT;
 }
 
@@ -161,7 +184,6 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	const unsigned times = repetitions(i);
 	struct args *a = dec_alloc(d, sizeof *a);
 
-	dec_unchecked(d, TMEM_UNCHECKED);
 	switch (ptx_pick(i, MG_tshape)) {
 #define SHAPE(mod, s, l, c, n) case mod: \
 	a->shape = s; a->lanes = l; a->columns = (uint16_t)(c * times); \
@@ -187,6 +209,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 
 		a->reg[r] = is_store ? dec_src(d, o, TY_b32) : dec_dst(d, o, TY_b32);
 	}
+	a->used = !is_store && dec_load_is_read(d, i);
 	x->i.p = a;
 	x->fn = is_store ? op_st : op_ld;
 	return true;
@@ -202,16 +225,16 @@ DECODER(tcgen05_st)
 	return decode(d, i, x, true);
 }
 
-/* An instruction without operands and, unchecked, without effect */
-#define BARE(id, handler) \
+#define BARE(id, handler, what) \
 DECODER(id) \
 { \
+	(void)d; \
 	(void)i; \
-	dec_unchecked(d, TMEM_UNCHECKED); \
+	x->i.u = what; \
 	x->fn = handler; \
 	return true; \
 }
-BARE(tcgen05_wait_ld, op_collective)
-BARE(tcgen05_wait_st, op_collective)
-BARE(tcgen05_fence_before_thread_sync, op_nothing)
-BARE(tcgen05_fence_after_thread_sync, op_nothing)
+BARE(tcgen05_wait_ld, op_wait, MODE_READ)
+BARE(tcgen05_wait_st, op_wait, MODE_WRITE)
+BARE(tcgen05_fence_before_thread_sync, op_fence, true)
+BARE(tcgen05_fence_after_thread_sync, op_fence, false)

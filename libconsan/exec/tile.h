@@ -18,10 +18,11 @@
 #include "simd.h"
 
 /* TILE_IN(id, bits): element types of A and B. e3m2, e2m3 and e2m1 take one byte each, as in
- * kind::f8f6f4. */
+ * kind::f8f6f4; e2m1x2 is dense, as in kind::mxf4. */
 #define TILE_IN_LIST \
 	TILE_IN(f16, 16) TILE_IN(bf16, 16) TILE_IN(tf32, 32) \
 	TILE_IN(e4m3, 8) TILE_IN(e5m2, 8) TILE_IN(e3m2, 8) TILE_IN(e2m3, 8) TILE_IN(e2m1, 8) \
+	TILE_IN(e2m1x2, 4) \
 	TILE_IN(s8, 8) TILE_IN(u8, 8) TILE_IN(s4, 4) TILE_IN(u4, 4) TILE_IN(b1, 1) TILE_IN(f64, 64)
 
 enum tile_in {
@@ -40,11 +41,14 @@ struct mma_shape {
 	uint8_t c, d;              /* enum tile_acc */
 	bool satfinite;            /* s32: clamps the sum */
 	bool and;                  /* b1: .and.popc, else .xor.popc */
+	uint8_t nscale;            /* scales of a row of A and of a column of B, each for k / nscale
+				      elements; 0: none */
 };
 /* Pointers to registers of 32 lanes; d may name the same registers as any other. */
 struct mma_regs {
 	void *d[4];
 	const void *a[8], *b[4], *c[4];
+	float scale_a[16][4], scale_b[8][4];
 };
 typedef void (*mma_tile_fn)(const struct mma_shape *s, const struct mma_regs *r);
 void mma_tile_avx2(const struct mma_shape *s, const struct mma_regs *r);

@@ -21,6 +21,7 @@ TILE_INLINE unsigned units_of(enum tile_in t)
 	case IN_f16: case IN_bf16: case IN_s8: case IN_u8: return 8;
 	case IN_e4m3: case IN_e5m2: case IN_e3m2: case IN_e2m3: case IN_e2m1:
 	case IN_s4: case IN_u4: return 16;
+	case IN_e2m1x2: return 32;
 	case IN_f64: case IN_COUNT: break;
 	}
 	return 0;
@@ -84,6 +85,12 @@ TILE_INLINE void units_from(enum tile_in t, uint32_t *restrict out,
 		/* in the middle four bits of the byte (ISA, kind::f8f6f4) */
 		for (unsigned i = 0; i < n; i++)
 			f[i] = num_from_e2m1(in[i] >> 2);
+		return;
+	case IN_e2m1x2:
+		for (unsigned i = 0; i < n; i++) {
+			f[2 * i] = num_from_e2m1(in[i]);
+			f[2 * i + 1] = num_from_e2m1(in[i] >> 4);
+		}
 		return;
 	case IN_s8:
 		for (unsigned i = 0; i < n / 2; i += 8)

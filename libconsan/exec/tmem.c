@@ -1,5 +1,6 @@
 /* tmem: allocation of tensor memory, and the order of its asynchronous operations. A CTA is taken
  * to be alone on its SM: alloc waits for columns of its own CTA only. */
+#include "tcgen05_event.h"
 #include "tmem.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@ void tmem_begin(struct cta *c)
 
 	t->units = 0;
 	t->relinquished = false;
+	t->call.by = NULL;
 	t->pending.n = 0;
 }
 
@@ -40,9 +42,9 @@ bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32
 {
 	if (tmem_inside(c, addr, nlanes, columns))
 		return true;
-	ex_refuse_op(w, x, "lanes %u to %u, columns %u to %u of the tensor memory of CTA %u are not "
-		"allocated", addr >> 16, (addr >> 16) + nlanes - 1, addr & 0xffff,
-		(addr & 0xffff) + columns - 1, c->rank);
+	ex_fault(w, x, ~w->dead, FAULT_TMEM_ADDRESS, SP_TMEM, addr, 4 * columns, "lanes %u to %u, "
+		"columns %u to %u of the tensor memory of CTA %u are not allocated", addr >> 16,
+		(addr >> 16) + nlanes - 1, addr & 0xffff, (addr & 0xffff) + columns - 1, c->rank);
 	return false;
 }
 
@@ -68,7 +70,7 @@ bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, con
 		top = piece[i] > top ? piece[i] : top;
 	for (unsigned h = 0; h < ctas; h++)
 		if (top + 16 > cta[h]->shared_bytes)
-			return !ex_refuse_op(w, x, "%s reaches to 0x%x, beyond the %u bytes of shared "
+			return !ex_fault(w, x, ~w->dead, FAULT_TCGEN05_OPERAND, SP_SHARED, top, 0, "%s reaches to 0x%x, beyond the %u bytes of shared "
 				"memory of CTA %u", name, top + 15, cta[h]->shared_bytes, cta[h]->rank);
 	return true;
 }
@@ -95,13 +97,13 @@ void tc_begin(struct cluster *c, struct tc_op *o)
 
 enum { NO_COLUMNS = TMEM_COLUMNS };
 
-static uint32_t first_fit(const struct tmem *t, unsigned columns)
+static uint32_t first_fit(uint32_t units, unsigned columns)
 {
 	const unsigned n = columns / TMEM_UNIT;
 	const uint32_t mask = (1u << n) - 1;
 
 	for (unsigned u = 0; u + n <= TMEM_COLUMNS / TMEM_UNIT; u += n)
-		if (!(t->units & mask << u))
+		if (!(units & mask << u))
 			return u * TMEM_UNIT;
 	return NO_COLUMNS;
 }
@@ -114,9 +116,39 @@ static void explain_alloc(const struct warp *w, const struct xwait *wait, struct
 	e->text = buf;
 }
 
+static void explain_call(const struct warp *w, const struct xwait *wait, struct event_blocked *e,
+	char *buf, size_t n)
+{
+	const struct tmem_call *mine = &w->cta->async->tmem.call;
+
+	(void)wait;
+	if (mine->by != w)
+		snprintf(buf, n, "waits for another warp of this CTA, which has not ended its %s with "
+			"cta_group::2", mine->alloc ? "tcgen05.alloc" : "tcgen05.dealloc");
+	else
+		snprintf(buf, n, "waits for a warp of CTA %u to execute tcgen05.%s with cta_group::2, too",
+			w->cta->rank ^ 1u, mine->alloc ? "alloc" : "dealloc");
+	e->text = buf;
+}
+
+static enum step wait_for_columns(struct warp *w, uint32_t n)
+{
+	const enum step step = ex_wait(w, WAIT_TMEM, &w->cta->async->tmem.changes, ~0ull, n);
+
+	w->wait.explain = explain_alloc;
+	w->wait.arg = n;
+	return step;
+}
+
 static bool valid_columns(uint32_t n)
 {
 	return n >= TMEM_UNIT && n <= TMEM_COLUMNS && !(n & (n - 1));
+}
+
+static enum step refuse_columns(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t n)
+{
+	return ex_fault(w, x, lanes, FAULT_TMEM_COLUMNS, SP_TMEM, n, 0,
+		"%u columns: neither 32, 64, 128, 256 nor 512", n);
 }
 
 static void take(struct tmem *t, uint32_t column, unsigned n)
@@ -126,58 +158,140 @@ static void take(struct tmem *t, uint32_t column, unsigned n)
 	t->units |= (uint16_t)(((1u << n / TMEM_UNIT) - 1) << column / TMEM_UNIT);
 }
 
-/* o[0], o[1]: address; o[2]: columns; i.u: space */
+static void release(struct tmem *t, uint32_t column, unsigned n)
+{
+	t->units &= (uint16_t)~(((1u << n / TMEM_UNIT) - 1) << column / TMEM_UNIT);
+	t->changes++;
+}
+
+/* .cta_group::2: a warp in each CTA of the pair executes the same alloc or dealloc. They wait for
+ * each other and for columns that are free in both CTAs. STEP_NEXT: done, *column is the result of
+ * an alloc. */
+static enum step meet(struct warp *w, const struct xop *x, uint32_t lanes, bool alloc,
+	uint32_t *column, uint32_t columns)
+{
+	struct tmem *t = &w->cta->async->tmem, *peer;
+	struct cta *cta[2];
+	enum step step;
+
+	if (tc_ctas(w->cta, true, cta) < 2)
+		return ex_fault(w, x, lanes, FAULT_TMEM_PAIR, SP_TMEM, 0, 0,
+			"the cluster has no pairs of CTAs");
+	peer = &cta[!(w->cta->rank & 1)]->async->tmem;
+	if (!t->call.by)
+		t->call = (struct tmem_call){ w, *column, columns, alloc, false };
+	if (t->call.by != w || (!t->call.done && (!peer->call.by || peer->call.done))) {
+		step = ex_wait(w, WAIT_TMEM, &t->changes, ~0ull, columns);
+		w->wait.explain = explain_call;
+		return step;
+	}
+	if (!t->call.done) {
+		if (peer->call.alloc != alloc || peer->call.columns != columns
+				|| (!alloc && peer->call.column != *column))
+			return ex_fault(w, x, lanes, FAULT_TMEM_PAIR, SP_TMEM, *column, 4 * columns,
+				"the warp of CTA %u executes tcgen05.%s of %u columns at %u", w->cta->rank ^ 1u,
+				peer->call.alloc ? "alloc" : "dealloc", peer->call.columns,
+				peer->call.alloc ? 0 : peer->call.column);
+		if (alloc) {
+			const uint32_t at = first_fit((uint32_t)(t->units | peer->units), columns);
+
+			if (at == NO_COLUMNS)
+				return wait_for_columns(w, columns);
+			take(t, at, columns);
+			take(peer, at, columns);
+			t->call.column = peer->call.column = at;
+		}
+		peer->call.done = true;
+		peer->changes++;
+	}
+	*column = t->call.column;
+	t->call.by = NULL;
+	t->changes++;
+	return STEP_NEXT;
+}
+
+/* The value of an operand that all lanes must agree on. False: they do not, and the launch ends. */
+static bool uniform(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t slot,
+	const char *name, uint32_t *value)
+{
+	*value = r32(w, slot)[__builtin_ctz(lanes)];
+	for EACH_LANE(l, lanes)
+		if (r32(w, slot)[l] != *value) {
+			ex_fault(w, x, 1u << l, FAULT_TMEM_COLUMNS, SP_TMEM, r32(w, slot)[l], 0,
+				"%s differs between the lanes: %u and %u", name, *value, r32(w, slot)[l]);
+			return false;
+		}
+	return true;
+}
+
+/* o[0], o[1]: address; o[2]: columns; o[3]: cta_group::2; i.u: space */
 static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
 	const unsigned l = (unsigned)__builtin_ctz(lanes);
-	const uint32_t n = r32(w, x->o[2])[l];
 	struct xplace p;
-	uint32_t column;
+	uint32_t column = 0, n;
 	enum step step;
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	if (!uniform(w, x, lanes, x->o[2], "the number of columns", &n))
+		return STEP_FAULT;
 	if (!valid_columns(n))
-		return ex_refuse_op(w, x, "%u columns: neither 32, 64, 128, 256 nor 512", n);
+		return refuse_columns(w, x, lanes, n);
 	if (t->relinquished)
-		return ex_refuse_op(w, x, "this CTA has given up its permit to allocate");
+		return ex_fault(w, x, lanes, FAULT_TMEM_PERMIT, SP_TMEM, 0, 0,
+			"this CTA has given up its permit to allocate");
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, get_addr(x, 0), l), 4, 4, true,
 			&p))
 		return STEP_FAULT;
-	column = first_fit(t, n);
-	if (column == NO_COLUMNS) {
-		step = ex_wait(w, WAIT_TMEM, &t->frees, ~0ull, n);
-		w->wait.explain = explain_alloc;
-		w->wait.arg = n;
-		return step;
+	if (x->o[3]) {
+		step = meet(w, x, lanes, true, &column, n);
+		if (step != STEP_NEXT)
+			return step;
+	} else {
+		column = first_fit(t->units, n);
+		if (column == NO_COLUMNS)
+			return wait_for_columns(w, n);
+		take(t, column, n);
 	}
-	take(t, column, n);
 	memcpy(p.host, &column, 4);
+	tc_emit_address(w, x, lanes, &p);
+	tc_emit_alloc(w, x, lanes, EV_TMEM_ALLOC, column, n, x->o[3]);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
-/* o[0]: address; o[1]: columns */
+/* o[0]: address; o[1]: columns; i.u: cta_group::2 */
 static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
-	const unsigned l = (unsigned)__builtin_ctz(lanes);
-	const uint32_t at = r32(w, x->o[0])[l], n = r32(w, x->o[1])[l];
+	uint32_t at, n;
 	enum step step;
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
-	if (!valid_columns(n))
-		return ex_refuse_op(w, x, "%u columns: neither 32, 64, 128, 256 nor 512", n);
-	if (!tmem_check(w, x, w->cta, at & 0xffff, TMEM_LANES, n))
+	if (!uniform(w, x, lanes, x->o[0], "the address", &at)
+			|| !uniform(w, x, lanes, x->o[1], "the number of columns", &n))
 		return STEP_FAULT;
-	t->units &= (uint16_t)~(((1u << n / TMEM_UNIT) - 1) << (at & 0xffff) / TMEM_UNIT);
-	t->frees++;
+	at &= 0xffff;
+	if (!valid_columns(n))
+		return refuse_columns(w, x, lanes, n);
+	if (!tmem_inside(w->cta, at, TMEM_LANES, n))
+		return ex_fault(w, x, lanes, FAULT_TMEM_FREE, SP_TMEM, at, 4 * n, "columns %u to %u are not "
+			"allocated", at, at + n - 1);
+	if (x->i.u) {
+		step = meet(w, x, lanes, false, &at, n);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	tc_emit_alloc(w, x, lanes, EV_TMEM_DEALLOC, at, n, x->i.u);
+	release(t, at, n);
 	ex_work(w);
 	return STEP_NEXT;
 }
 
+/* i.u: cta_group::2 */
 static enum step op_relinquish(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	enum step step;
@@ -185,6 +299,7 @@ static enum step op_relinquish(struct warp *w, const struct xop *x, uint32_t lan
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	w->cta->async->tmem.relinquished = true;
+	tc_emit_alloc(w, x, lanes, EV_TMEM_RELINQUISH, 0, 0, x->i.u);
 	return STEP_NEXT;
 }
 
@@ -202,9 +317,9 @@ bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot)
 
 DECODER(tcgen05_alloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = dec_src(d, &i->operand[1], TY_u32);
+	x->o[3] = ptx_has(i, MOD_cta_group_2);
 	x->i.u = ptx_space_of(i, 0);
 	x->fn = op_alloc;
 	return true;
@@ -212,17 +327,17 @@ DECODER(tcgen05_alloc)
 
 DECODER(tcgen05_dealloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
 	x->o[1] = dec_src(d, &i->operand[1], TY_u32);
+	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_dealloc;
 	return true;
 }
 
 DECODER(tcgen05_relinquish_alloc_permit)
 {
-	(void)i;
-	dec_unchecked(d, TMEM_UNCHECKED);
+	(void)d;
+	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_relinquish;
 	return true;
 }

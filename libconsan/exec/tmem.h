@@ -5,9 +5,6 @@
 
 #include "async.h"
 
-/* Why a kernel with tcgen05 instructions counts as not checked */
-#define TMEM_UNCHECKED "tensor memory is executed, but not checked"
-
 /* tmem.c */
 void tmem_begin(struct cta *c);
 void tmem_free(struct cta *c);

@@ -152,7 +152,8 @@ static void on_bulk(struct recorder *r, const struct event *e)
 	touch(r, e, true);
 	if (!b->bytes || b->prefetch)
 		return;
-	s = push_at(r, b->mode == MODE_READ ? STEP_bulk_store : STEP_bulk_load, e, b->owner, b->addr);
+	s = push_at(r, e->kind == EV_TRY_CANCEL ? STEP_try_cancel : b->mode == MODE_READ ? STEP_bulk_store
+		: STEP_bulk_load, e, b->owner, b->addr);
 	s->bytes = b->bytes;
 	s->op = b->async_op;
 	s->phase = groups_of(r, e)->bulks;
@@ -359,7 +360,7 @@ static void record(struct recorder *r, const struct event *e)
 		push_at(r, STEP_copy_arrive, e, e->cta, e->cp_async_arrive.addr)->op
 			= e->cp_async_arrive.async_op;
 		return;
-	case EV_BULK:
+	case EV_BULK: case EV_TRY_CANCEL:
 		on_bulk(r, e);
 		return;
 	case EV_BULK_COMMIT:
@@ -434,7 +435,9 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_LOAD_USED: case EV_MBARRIER_PENDING_COUNT:
 	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
 	case EV_GRIDDEPCONTROL: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
-	case EV_OBSERVED: case EV_COUNT:
+	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_COUNT:
+	case EV_TMEM_ALLOC: case EV_TMEM_DEALLOC: case EV_TMEM_RELINQUISH: case EV_TMEM_ACCESS:
+	case EV_TMEM_WAIT: case EV_TCGEN05_FENCE: case EV_TCGEN05: case EV_TCGEN05_COMMIT:
 		return;
 	}
 }

@@ -82,7 +82,7 @@ static void on_event(struct event_sink *sink, const struct event *e)
 		else if (e->access.space == SP_GLOBAL && e->access.mode == MODE_RMW)
 			note(s->x, CROSS_ATOMIC, e->site);
 		break;
-	case EV_BULK:
+	case EV_BULK: case EV_TRY_CANCEL:
 		if (e->bulk.multicast && e->bulk.cta_mask & ~near)
 			note(s->x, CROSS_MULTICAST, e->site);
 		else if (!e->bulk.multicast && e->bulk.bytes && is_far(near, e->bulk.owner))

@@ -444,6 +444,10 @@ Test(fatbin, ranks)
 	cr_assert_eq(fatbin_rank(100, 0, 90, 'a'), 0);
 	cr_assert_gt(fatbin_rank(100, 'f', 103, 'a'), fatbin_rank(100, 0, 103, 'a'));
 	cr_assert_eq(fatbin_rank(100, 'f', 120, 'a'), 0);
+	cr_assert_eq(fatbin_rank(103, 'f', 100, 'a'), 0);
+	cr_assert_eq(fatbin_rank(100, 'a', 103, 'a'), 0);
+	cr_assert_eq(fatbin_rank(100, 'f', 110, 'a'), 0);
+	cr_assert_gt(fatbin_rank(120, 'f', 121, 'a'), 0);
 	cr_assert_gt(fatbin_rank(90, 0, 120, 'a'), 0);
 }
 

@@ -37,6 +37,7 @@ struct made {           /* an event, and memory for its arrays */
 	uint64_t lanes[32], sources[32];
 	struct ev_span spans[20];
 	struct ev_gspan gspans[4];
+	struct ev_area areas[5];
 	uint32_t regs[2][8];
 	unsigned nregs;
 };
@@ -69,6 +70,23 @@ static void make_gspans(struct made *m, struct ev_gspans *s)
 	s->n = (uint16_t)(1 + roll(4));
 	for (unsigned i = 0; i < s->n; i++)
 		m->gspans[i] = (struct ev_gspan){ (uint64_t)roll(1u << 31) << 16, roll(512) };
+}
+
+static void make_areas(struct made *m, struct ev_areas *s)
+{
+	s->at = m->areas;
+	s->n = (uint16_t)roll(6);
+	for (unsigned i = 0; i < s->n; i++) {
+		struct ev_area *a = &m->areas[i];
+
+		for (unsigned k = 0; k < 4; k++)
+			a->lanes[k] = roll(3) ? UINT32_MAX * roll(2) : roll(1u << 31) * 2;
+		a->column = (uint16_t)roll(512);
+		a->columns = (uint16_t)roll(512);
+		a->ctas = (uint16_t)roll(1 << 16);
+		a->mode = (enum ev_mode)(1 + roll(3));
+		a->operand = (enum ev_operand)roll(5);
+	}
 }
 
 static void make_regs(struct made *m, struct ev_regs *regs)
@@ -105,6 +123,7 @@ static void make_field(struct made *m, const struct event_field *f, const uint32
 		break;
 	case TYPE_spans: make_spans(m, at); break;
 	case TYPE_gspans: make_gspans(m, at); break;
+	case TYPE_areas: make_areas(m, at); break;
 	case TYPE_regs: make_regs(m, at); break;
 	case TYPE_text:
 		if (!roll(8))
@@ -133,6 +152,8 @@ static void make(struct made *m, const uint32_t *site, unsigned nsites)
 	k = event_fields(e->kind);
 	for (unsigned i = 0; i < k->n; i++)
 		make_field(m, &k->at[i], site, nsites);
+	if (e->kind == EV_TCGEN05)
+		e->tcgen05.part = (uint16_t)roll(e->tcgen05.spans.n + 1u);
 }
 
 static void assert_same_lanes(const uint64_t *a, const uint64_t *b, uint32_t lanes)
@@ -155,6 +176,7 @@ static void assert_same_field(const struct event *x, const struct event *y,
 	const struct ev_lanes *la = a, *lb = b;
 	const struct ev_spans *sa = a, *sb = b;
 	const struct ev_gspans *ga = a, *gb = b;
+	const struct ev_areas *aa = a, *ab = b;
 	const struct ev_regs *ra = a, *rb = b;
 	const uint64_t *const *from_a = a, *const *from_b = b;
 	const char *const *text_a = a, *const *text_b = b;
@@ -172,6 +194,7 @@ static void assert_same_field(const struct event *x, const struct event *y,
 	case TYPE_sources: assert_same_lanes(*from_a, *from_b, x->lanes); break;
 	case TYPE_spans: assert_same_list(sa->at, sa->n, sb->at, sb->n, sizeof *sa->at); break;
 	case TYPE_gspans: assert_same_list(ga->at, ga->n, gb->at, gb->n, sizeof *ga->at); break;
+	case TYPE_areas: assert_same_list(aa->at, aa->n, ab->at, ab->n, sizeof *aa->at); break;
 	case TYPE_regs: assert_same_list(ra->at, ra->n, rb->at, rb->n, sizeof *ra->at); break;
 	case TYPE_text: cr_assert_str_eq(*text_a ? *text_a : "", *text_b ? *text_b : ""); break;
 	case TYPE_parts: cr_assert_eq(memcmp(a, b, sizeof(struct ev_parts)), 0); break;
