@@ -195,7 +195,7 @@ void describe_bytes(struct text *t, const struct finding_side *s)
 	text_printf(t, "%s 0x%llx", space_text(s->space), (unsigned long long)s->addr);
 	if (*s->variable)
 		text_printf(t, ")");
-	if (s->space == SP_SHARED && s->peer != s->cta)
+	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		text_printf(t, " of CTA %u", s->peer);
 }
 

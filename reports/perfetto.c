@@ -188,7 +188,7 @@ static uint64_t lane_track(struct trace *t, enum lane_kind kind, uint16_t cta, u
 
 static uint64_t warp_track(struct trace *t, const struct history_step *s, uint32_t at, uint32_t to)
 {
-	if (s->kind == STEP_signal)
+	if (step_is_signal((enum step_kind)s->kind))
 		return lane_track(t, LANE_MBARRIER, s->peer, s->addr, at, at);
 	return lane_track(t, LANE_WARP, s->cta, s->warp, at, to);
 }

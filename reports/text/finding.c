@@ -177,7 +177,7 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 		page_add(p, PLAIN, " %u" NBSP "B at %s" NBSP "0x%llx", s->bytes,
 			space_text(s->space), addr);
 	}
-	if (s->space == SP_SHARED && s->peer != s->cta)
+	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
 }
 

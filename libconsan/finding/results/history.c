@@ -13,6 +13,7 @@
 
 static const char *const buffer_kind[] = {
 	[BUFFER_VARIABLE] = "variable", [BUFFER_DYNAMIC] = "dynamic", [BUFFER_STAGE] = "stage",
+	[BUFFER_COLUMNS] = "columns",
 };
 
 static void put(json_t *o, const char *key, uint64_t n)
@@ -117,6 +118,7 @@ static json_t *from_buffer(const struct history_buffer *b, struct numbering *by)
 		json_object_set_new(o, "name", rj_string(b->name));
 	put(o, "addr", b->addr);
 	put(o, "bytes", b->bytes);
+	put(o, "peer", b->peer);
 	if (b->site)
 		json_object_set_new(o, "site", site_number(by, b->site));
 	return o;
@@ -241,7 +243,7 @@ static void get_buffer(const json_t *o, const struct sites *sites, struct histor
 {
 	*b = (struct history_buffer){
 		.addr = (uint32_t)rj_number(o, "addr"), .bytes = (uint32_t)rj_number(o, "bytes"),
-		.site = site_of(sites, o),
+		.peer = (uint16_t)rj_number(o, "peer"), .site = site_of(sites, o),
 	};
 	for (size_t k = 0; k < ARRAY_SIZE(buffer_kind); k++)
 		if (!strcmp(buffer_kind[k], rj_text(o, "kind")))
