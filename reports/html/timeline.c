@@ -318,7 +318,7 @@ static void legend(struct html *h)
 		{ "#mR", "mr", "release: arrive, commit" },
 		{ "#mA", "ma", "acquire: wait returns" },
 		{ "#mP", "ma", "wait begins" }, { "#mC", "mc", "phase completes" },
-		{ "#mI", "mi", "copy or wgmma is issued" }, { "#mL", "mi", "copy completes" },
+		{ "#mI", "mi", "operation is issued" }, { "#mL", "mi", "operation completes" },
 		{ "#mF", "mf", "fence" }, { "#mX", "mx", "the finding" },
 	};
 	struct markup *m = &h->m;
