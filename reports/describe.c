@@ -195,7 +195,7 @@ void describe_bytes(struct text *t, const struct finding_side *s)
 	text_printf(t, "%s 0x%llx", space_text(s->space), (unsigned long long)s->addr);
 	if (*s->variable)
 		text_printf(t, ")");
-	if (s->space == SP_SHARED && s->peer != s->cta)
+	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		text_printf(t, " of CTA %u", s->peer);
 }
 
@@ -286,15 +286,18 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 	case EDIT_NONE:
 		return;
 	case EDIT_CHANGE:
-		text_printf(t, strstr(e->ptx, "xor.b32 %parity") ? "wait with the other parity (^ 1)"
-			: "change this instruction");
+		if (!*e->ptx && *e->form)
+			text_printf(t, "change the %s of this instruction", e->form);
+		else
+			text_printf(t, strstr(e->ptx, "xor.b32 %parity") ? "wait with the other parity (^ 1)"
+				: "change this instruction");
 		break;
 	case EDIT_BEFORE: case EDIT_AFTER:
 		describe_insertion(t, e);
 		text_printf(t, e->kind == EDIT_BEFORE ? " before this line" : " after this line");
 		break;
-	case EDIT_MOVE:
-		text_printf(t, "execute this instruction after ");
+	case EDIT_MOVE: case EDIT_MOVE_BEFORE:
+		text_printf(t, "execute this instruction %s ", e->kind == EDIT_MOVE ? "after" : "before");
 		describe_place(t, e->until);
 		break;
 	case EDIT_BETWEEN:
@@ -307,18 +310,29 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 		text_printf(t, " (%u places in the PTX)", e->copies);
 }
 
-void describe_verified(struct text *t, const struct finding_edit *e)
+void describe_verified(struct text *t, const struct finding *f)
 {
-	const char *with = e->others ? "with this change and those of other findings"
-		: "with this change";
+	const struct finding_edit *e = &f->edit;
+	const bool two = f->also.kind != EDIT_NONE;
+	const char *with = two ? "with these changes" : "with this change";
+	const char *others = e->others ? " and those of other findings" : "";
 
-	if (e->verified == VERIFIED_CLEAN)
-		text_printf(t, "%s the launch is clean", with);
-	else if (e->verified == VERIFIED_PART)
-		text_printf(t, "%s this finding is gone and %u other%s remain%s", with, e->left,
+	switch ((enum finding_verified)e->verified) {
+	case VERIFIED_CLEAN:
+		text_printf(t, "%s%s the launch is clean", with, others);
+		break;
+	case VERIFIED_PART:
+		text_printf(t, "%s%s this finding is gone and %u other%s remain%s", with, others, e->left,
 			plural_s(e->left), e->left == 1 ? "s" : "");
-	else if (e->verified == VERIFIED_NOT)
+		break;
+	case VERIFIED_NOT:
 		text_printf(t, "this change alone does not make the launch clean");
+		break;
+	case VERIFIED_NOT_TRIED:
+		if (e->untried)
+			text_printf(t, "not tried: %s", edit_untried_why(e->untried));
+		break;
+	}
 }
 
 /* A number with commas between groups of three digits. */

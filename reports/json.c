@@ -43,7 +43,7 @@ static void put_text(json_t *o, const char *key, const char *s)
 		json_object_set_new(o, key, rj_string(s));
 }
 
-static void add_suppressed(json_t *all, const struct results *r)
+static void add_suppressed(json_t *all, const struct results *r, struct rj_sites *sites)
 {
 	json_t *entries = json_array(), *findings = json_array();
 
@@ -64,7 +64,7 @@ static void add_suppressed(json_t *all, const struct results *r)
 		json_t *o = json_object();
 
 		put_text(o, "where", r->suppression.at[r->suppressed.at[i].by].where);
-		json_object_set_new(o, "finding", results_finding_json(&r->suppressed.at[i].f));
+		json_object_set_new(o, "finding", rj_from_finding(&r->suppressed.at[i].f, sites));
 		json_array_append_new(findings, o);
 	}
 	json_object_set_new(all, "suppressions", entries);
@@ -99,12 +99,13 @@ void report_json(const struct results *r, FILE *out)
 {
 	json_t *findings = json_array(), *rules = json_object(), *coverage = json_array();
 	json_t *launches = json_array(), *processes = json_array(), *remarks = json_array();
+	struct rj_sites sites = { .whole = true };
 	struct report_counts n;
 	json_t *all;
 
 	report_count(r, &n);
 	for (size_t i = 0; i < r->finding.n; i++) {
-		json_array_append_new(findings, results_finding_json(&r->finding.at[i]));
+		json_array_append_new(findings, rj_from_finding(&r->finding.at[i], &sites));
 		json_object_set_new(rules, rule_get(r->finding.at[i].rule)->code,
 			rule_json(r->finding.at[i].rule));
 	}
@@ -129,7 +130,7 @@ void report_json(const struct results *r, FILE *out)
 		"left_out", (int)n.skipped,
 		"findings", findings, "rules", rules, "coverage", coverage,
 		"launches", launches, "processes", processes, "remarks", remarks);
-	add_suppressed(all, r);
+	add_suppressed(all, r, &sites);
 	if (r->cut)
 		json_object_set_new(all, "cut", json_integer((json_int_t)r->cut));
 	if (r->bank.n) {
@@ -140,5 +141,6 @@ void report_json(const struct results *r, FILE *out)
 		json_object_set_new(all, "bank_conflicts", banks);
 	}
 	dump(all, out);
+	rj_sites_clear(&sites);
 	json_decref(all);
 }

@@ -4,7 +4,7 @@ LIB_SRC += $(addprefix reports/, \
 	sarif_rule.c source.c stale.c steps.c story.c waits.c write.c \
 	$(addprefix text/, banks.c finding.c page.c report.c) \
 	$(addprefix html/, assets.c coverage.c edit.c finding.c memory.c report.c rules.c side.c timeline.c \
-		timeline_layout.c wait_graph.c))
+		tensor_memory.c timeline_layout.c wait_graph.c))
 
 # -MMD does not see .incbin
 $(BUILD)/reports/html/assets.o: $(wildcard reports/html/*.css reports/html/*.js)

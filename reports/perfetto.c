@@ -188,7 +188,7 @@ static uint64_t lane_track(struct trace *t, enum lane_kind kind, uint16_t cta, u
 
 static uint64_t warp_track(struct trace *t, const struct history_step *s, uint32_t at, uint32_t to)
 {
-	if (s->kind == STEP_signal)
+	if (step_is_signal((enum step_kind)s->kind))
 		return lane_track(t, LANE_MBARRIER, s->peer, s->addr, at, at);
 	return lane_track(t, LANE_WARP, s->cta, s->warp, at, to);
 }
@@ -385,7 +385,7 @@ static void put_headline(struct trace *t)
 		annotate(t, "barrier", x.at);
 	}
 	annotate(t, "why", rule->why);
-	annotate(t, "fix", rule->fix);
+	annotate(t, "fix", finding_fix(t->f));
 	annotate(t, "hint", t->f->hint);
 	end_event(t);
 	text_free(&name);

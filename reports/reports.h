@@ -57,8 +57,11 @@ void report_rules(FILE *out);
 /* Appends all that is known of a finding, as lines "label: text". */
 void report_story(struct text *t, const struct options *o, const struct finding *f);
 
-enum report_format { REPORT_html, REPORT_json, REPORT_sarif, REPORT_junit, REPORT_github,
-	REPORT_perfetto, REPORT_text };
+enum report_format {
+#define FORMAT(name, suffix) REPORT_##name,
+#include "libconsan/options/formats.def"
+#undef FORMAT
+};
 /* Looks up a format by its name, "html", "json", ...; false if there is no such format. */
 bool report_format(const char *name, enum report_format *to);
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out);

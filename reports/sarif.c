@@ -138,47 +138,59 @@ static json_t *fingerprint(const struct finding *f)
 	return json_pack("{ss}", "consan/v1", hex);
 }
 
-/* The region that the edit replaces, empty for an insertion. Columns are exact if the PTX is a file;
- * else the instruction is taken to be alone on its line, as nvcc writes it. */
-static json_t *edited_region(const struct finding_edit *e, const struct site *s)
+/* A replacement in the PTX. A change replaces the statement, an insertion an empty region before it or
+ * behind it. The region is exact, but in replays: saved events lack columns, and the instruction is
+ * taken to be alone on its line. */
+static json_t *replacement(const struct finding_edit *e)
 {
-	size_t n;
-	const char *line = report_source_at(s->module, s->ptx_line, &n);
-	const char *at = line ? memmem(line, n, s->ptx, strlen(s->ptx)) : NULL;
-	const size_t length = strlen(s->ptx);
-	const int from = at ? (int)(at - line) + 1 : 1;
-	const bool stop = at && at + length < line + n && at[length] == ';';
-	const int to = at ? from + (int)length + stop : 1;
-	const bool after = e->kind == EDIT_AFTER || e->kind == EDIT_BETWEEN;
-	const int next = (int)s->ptx_line + (at ? 0 : 1);
+	const struct site *s = site_get(e->site);
+	const bool known = s->ptx_col;
+	const int line[2] = { (int)s->ptx_line, (int)(known ? s->end_line : s->ptx_line + 1) };
+	const int col[2] = { known ? (int)s->ptx_col : 1, known ? (int)s->end_col : 1 };
+	const bool after = e->kind == EDIT_AFTER;
+	const unsigned from = after ? 1 : 0, to = e->kind == EDIT_BEFORE ? 0 : 1;
+	const size_t n = strlen(e->ptx);
+	struct text text = { 0 };
+	json_t *o;
 
-	return json_pack("{si si si si}", "startLine", after ? next : (int)s->ptx_line,
-		"startColumn", after ? to : from,
-		"endLine", after || e->kind == EDIT_CHANGE ? next : (int)s->ptx_line,
-		"endColumn", after || e->kind == EDIT_CHANGE ? to : from);
+	text_printf(&text, "%s%s%s%s", known && after ? " " : "", e->ptx,
+		!n || e->ptx[n - 1] == ';' || e->ptx[n - 1] == '}' ? "" : ";",
+		!known ? "\n" : e->kind == EDIT_BEFORE ? " " : "");
+	o = json_pack("{s{si si si si} s{so}}", "deletedRegion", "startLine", line[from],
+		"startColumn", col[from], "endLine", line[to], "endColumn", col[to],
+		"insertedContent", "text", rj_string(text.at));
+	text_free(&text);
+	return o;
 }
 
-/* The change as a replacement in the PTX; NULL if it is not known, or not mechanical. */
+static bool is_mechanical(const struct finding_edit *e)
+{
+	return (e->kind == EDIT_CHANGE || e->kind == EDIT_BEFORE || e->kind == EDIT_AFTER) && *e->ptx
+		&& e->copies < 2 && site_get(e->site)->ptx_line;
+}
+
+/* The edits as replacements in the PTX; NULL if they are not known, not mechanical, or at more places
+ * than the finding names. */
 static json_t *fixes(struct sarif_places *p, const struct finding *f)
 {
-	const struct finding_edit *e = &f->edit;
-	const struct site *s = site_get(e->site);
-	struct text what = { 0 }, text = { 0 };
-	json_t *fix;
+	const bool two = f->also.kind != EDIT_NONE;
+	struct text what = { 0 };
+	json_t *list, *fix;
 
-	if (e->kind == EDIT_NONE || e->kind == EDIT_MOVE || !*e->ptx || !s->ptx_line)
+	if (!is_mechanical(&f->edit) || (two && !is_mechanical(&f->also)))
 		return NULL;
-	describe_edit(&what, e);
-	if (e->verified == VERIFIED_CLEAN) {
-		text_printf(&what, "; ");
-		describe_verified(&what, e);
-	}
-	text_printf(&text, "\t%s%s\n", e->ptx, e->ptx[strlen(e->ptx) - 1] == ';' ? "" : ";");
-	fix = json_pack("[{so s[{so s[{so s{so}}]}]}]", "description", sarif_message(what.at),
-		"artifactChanges", "artifactLocation", sarif_module(p, s->module), "replacements",
-		"deletedRegion", edited_region(e, s), "insertedContent", "text", rj_string(text.at));
+	describe_edit(&what, &f->edit);
+	if (two)
+		text_printf(&what, ", and ");
+	describe_edit(&what, &f->also);
+	text_printf(&what, "; ");
+	describe_verified(&what, f);
+	list = json_pack("[o]", replacement(&f->edit));
+	if (two)
+		json_array_append_new(list, replacement(&f->also));
+	fix = json_pack("[{so s[{so so}]}]", "description", sarif_message(what.at), "artifactChanges",
+		"artifactLocation", sarif_module(p, site_get(f->edit.site)->module), "replacements", list);
 	text_free(&what);
-	text_free(&text);
 	return fix;
 }
 
@@ -202,8 +214,12 @@ static json_t *result(struct sarif_places *p, json_t *rules, const struct findin
 		text_printf(&t, ". Change: ");
 		describe_edit(&t, &f->edit);
 	}
-	if (*rule->fix)
-		text_printf(&t, ". Fix: %s", rule->fix);
+	if (f->also.kind != EDIT_NONE) {
+		text_printf(&t, ", and ");
+		describe_edit(&t, &f->also);
+	}
+	if (*finding_fix(f))
+		text_printf(&t, ". Fix: %s", finding_fix(f));
 	if (*f->hint)
 		text_printf(&t, ". Hint: %s", f->hint);
 	text_printf(&t, ".");

@@ -20,7 +20,8 @@ static void add_escaped(struct text *t, const char *path)
 	}
 }
 
-static json_t *take(struct text *t)
+/* Frees the text. */
+static json_t *string_of(struct text *t)
 {
 	json_t *j = json_string(t->at);
 
@@ -37,7 +38,7 @@ json_t *sarif_root(void)
 	add_escaped(&t, getcwd(cwd, sizeof cwd) ? cwd : "");
 	if (t.at[t.n - 1] != '/')
 		text_add(&t, "/", 1);
-	return take(&t);
+	return string_of(&t);
 }
 
 /* The location of a file. */
@@ -49,7 +50,7 @@ static json_t *file_location(const struct options *o, const char *file)
 
 	text_printf(&t, *path == '/' ? "file://" : "");
 	add_escaped(&t, path);
-	json_object_set_new(at, "uri", take(&t));
+	json_object_set_new(at, "uri", string_of(&t));
 	if (*path != '/')
 		json_object_set_new(at, "uriBaseId", json_string("SRCROOT"));
 	free(path);
@@ -107,7 +108,7 @@ json_t *sarif_module(struct sarif_places *p, const char *module)
 		add_escaped(&t, inner + strlen(": "));
 		text_printf(&t, ".ptx");
 		location = json_object();
-		json_object_set_new(location, "uri", take(&t));
+		json_object_set_new(location, "uri", string_of(&t));
 	}
 	at = json_deep_copy(location);
 	index = artifact(p, location, program ? artifact(p, file_location(p->o, program), -1, NULL) : -1,

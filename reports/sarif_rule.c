@@ -14,6 +14,7 @@ static const char *chapter(char group)
 	case 'B': return PTX_ISA "#parallel-synchronization-and-communication-instructions-mbarrier";
 	case 'C': return PTX_ISA "#data-movement-and-conversion-instructions-asynchronous-copy";
 	case 'D': return PTX_ISA "#asynchronous-warpgroup-level-matrix-instructions";
+	case 'E': return PTX_ISA "#tensorcore-5th-generation-family-instructions";
 	case 'F': return PTX_ISA "#parallel-synchronization-and-communication-instructions-bar";
 	case 'G': return PTX_ISA
 		"#parallel-synchronization-and-communication-instructions-barrier-cluster";

@@ -5,6 +5,7 @@
 
 const char *const engine_name[] = {
 	[WARP] = "warp", [COPIES] = "cp.async", [TMA] = "TMA", [TENSOR] = "tensor core",
+	[TMEM] = "tensor memory",
 };
 
 enum engine step_engine(const struct history_step *s)
@@ -12,9 +13,10 @@ enum engine step_engine(const struct history_step *s)
 	switch (step_on((enum step_kind)s->kind)) {
 	case ON_COPIES: return COPIES;
 	case ON_BULKS: return TMA;
-	case ON_MMAS: return TENSOR;
-	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : WARP;
-	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: return WARP;
+	case ON_MMAS: case ON_TENSOR: return TENSOR;
+	case ON_LOADS: case ON_STORES: return TMEM;
+	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : s->kind == STEP_tc_signal ? TENSOR : WARP;
+	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: case ON_COLUMNS: return WARP;
 	}
 	return WARP;
 }
@@ -26,8 +28,8 @@ bool step_is_issue(const struct history_step *s)
 
 bool step_ends(const struct history_step *a, const struct history_step *s)
 {
-	if (s->kind == STEP_signal)
-		return a->op && a->op == s->op;
+	if (step_is_signal((enum step_kind)s->kind) || step_on((enum step_kind)a->kind) == ON_TENSOR)
+		return step_is_signal((enum step_kind)s->kind) && a->op && a->op == s->op;
 	if (s->cta != a->cta || step_family((enum step_kind)s->kind) != FAMILY_ACQUIRE
 			|| step_on((enum step_kind)s->kind) != step_on((enum step_kind)a->kind))
 		return false;
@@ -96,7 +98,11 @@ void describe_step_object(struct text *t, const struct history *y, const struct 
 		if (s->bytes)
 			describe_size(t, s->bytes);
 		return;
-	case ON_NOTHING: case ON_CLUSTER: case ON_COPIES: case ON_MMAS:
+	case ON_COLUMNS:
+		text_printf(t, "columns %u to %u", s->addr, s->addr + s->bytes - 1);
+		return;
+	case ON_NOTHING: case ON_CLUSTER: case ON_COPIES: case ON_MMAS: case ON_LOADS: case ON_STORES:
+	case ON_TENSOR:
 		return;
 	}
 }

@@ -6,7 +6,7 @@
 #include "libconsan/finding/finding.h"
 
 /* What executes a step or an operation that it issued. */
-enum engine { WARP, COPIES, TMA, TENSOR };
+enum engine { WARP, COPIES, TMA, TENSOR, TMEM };
 extern const char *const engine_name[]; /* by enum engine */
 
 enum engine step_engine(const struct history_step *s);

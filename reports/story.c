@@ -55,18 +55,26 @@ static void add_waits(struct text *t, const struct finding *f)
 	waits_free(&w);
 }
 
-static void add_edit(struct text *t, const struct finding_edit *e)
+static void add_edit(struct text *t, const struct finding_edit *e, const char *verified)
 {
-	struct text what = { 0 }, verified = { 0 };
+	struct text what = { 0 };
 
 	describe_edit(&what, e);
-	describe_verified(&verified, e);
 	if (what.n)
-		text_printf(t, "change: %s%s%s\n", what.at, verified.n ? "; " : "",
-			verified.n ? verified.at : "");
+		text_printf(t, "change: %s%s%s\n", what.at, *verified ? "; " : "", verified);
 	if (what.n && *e->ptx)
 		text_printf(t, "    %s\n", e->ptx);
 	text_free(&what);
+}
+
+static void add_edits(struct text *t, const struct finding *f)
+{
+	struct text verified = { 0 };
+
+	text_add(&verified, "", 0);
+	describe_verified(&verified, f);
+	add_edit(t, &f->edit, f->also.kind == EDIT_NONE ? verified.at : "");
+	add_edit(t, &f->also, verified.at);
 	text_free(&verified);
 }
 
@@ -77,8 +85,8 @@ void report_story(struct text *t, const struct options *o, const struct finding 
 
 	if (*f->edge)
 		text_printf(t, "%s: %s\n", edge_label(f), f->edge);
-	add_edit(t, &f->edit);
-	text_printf(t, "why: %s\nfix: %s\n", rule->why, rule->fix);
+	add_edits(t, f);
+	text_printf(t, "why: %s\nfix: %s\n", rule->why, finding_fix(f));
 	if (*f->hint)
 		text_printf(t, "hint: %s\n", f->hint);
 	for (unsigned i = 0; i < f->nsides; i++)

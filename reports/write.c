@@ -31,14 +31,10 @@ bool report_color(int color, FILE *out)
 	return isatty(fileno(out)) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
-/* X(name, suffix): the last format is for every other suffix. */
-#define FORMATS(X) X(html, ".html") X(json, ".json") X(sarif, ".sarif") X(junit, ".xml") \
-	X(github, ".github") X(perfetto, ".perfetto-trace") X(text, "")
-
 static const struct { const char *name, *suffix; } format[] = {
-#define X(name, suffix) [REPORT_##name] = { #name, suffix },
-	FORMATS(X)
-#undef X
+#define FORMAT(name, suffix) [REPORT_##name] = { #name, "." suffix },
+#include "libconsan/options/formats.def"
+#undef FORMAT
 };
 
 bool report_format(const char *name, enum report_format *to)
@@ -51,15 +47,18 @@ bool report_format(const char *name, enum report_format *to)
 	return false;
 }
 
+/* Text, if the path ends otherwise. */
 static enum report_format format_of(const char *path)
 {
 	const size_t n = strlen(path);
-	size_t i = 0, k;
 
-	while (i + 1 < ARRAY_SIZE(format) && ((k = strlen(format[i].suffix)) > n
-			|| strcmp(path + n - k, format[i].suffix)))
-		i++;
-	return (enum report_format)i;
+	for (size_t i = 0; i < ARRAY_SIZE(format); i++) {
+		const size_t k = strlen(format[i].suffix);
+
+		if (k <= n && !strcmp(path + n - k, format[i].suffix))
+			return (enum report_format)i;
+	}
+	return REPORT_text;
 }
 
 /* --library-path: which frame is shown first */

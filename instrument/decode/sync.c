@@ -361,7 +361,9 @@ void emit_other(struct dcluster *c, uint32_t warp, const struct record *r)
 		if (plan_asserts(i))
 			refusal_set(&stop, FAULT_ASSERT, SP_ANY, 0, 0, "an assertion failed");
 		else
-			refusal_set(&stop, FAULT_TRAP, SP_ANY, 0, 0, "the kernel executed trap");
+			refusal_set(&stop, FAULT_TRAP, SP_ANY, 0, 0, i->op == OP_brkpt
+				? "the kernel executed brkpt, and no debugger is attached"
+				: "the kernel executed trap");
 		emit_refusal(c, warp, e.site, r->lanes, &stop);
 		return;
 	}

@@ -20,6 +20,7 @@ struct inject_handler {
 	CUpti_CallbackId id;
 	void (*on)(const struct inject_call *c);
 };
+void inject_runtime_call(const CUpti_CallbackData *d); /* calls.c: at both ends of a call */
 #define INJECT_HANDLER(name, on) { CUPTI_DRIVER_TRACE_CBID_##name, on },
 
 /* Tables of handlers; the last element has no function. */

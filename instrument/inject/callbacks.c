@@ -167,29 +167,14 @@ static bool is_refusal(CUresult r)
 		|| r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-static void report_refusal(const struct inject_call *c)
-{
-	const char *name = "", *text = "";
-	char error[200], call[40];
-
-	if (!is_refusal(*c->result) || !consan_reports_calls(inject_session(), false))
-		return;
-	cu.p_cuGetErrorName(*c->result, &name);
-	if (cu.p_cuGetErrorString)
-		cu.p_cuGetErrorString(*c->result, &text);
-	snprintf(error, sizeof error, "%s%s%s", name, *text ? ": " : "", text);
-	snprintf(call, sizeof call, "%.*s", (int)strcspn(c->name, "_"), c->name);
-	consan_call_failed(inject_session(), &(struct consan_call){ .rule = "CS951", .name = call,
-		.kernel = inject_name(state.launch.f), .error = error, .reason = "",
-		.stack = consan_host_stack(NULL) });
-}
-
 /* Called before and after a launch. none: the stream that NULL stands for. */
 static void around_launch(const struct inject_call *c, CUstream none)
 {
 	if (!c->enter) {
-		if (*c->result)
-			report_refusal(c);
+		if (is_refusal(*c->result))
+			inject_call_refused(c->name, inject_name(state.launch.f), *c->result);
+		else if (*c->result)
+			inject_call_handled();
 		inject_after(&state.launch, *c->result);
 		return;
 	}
@@ -287,6 +272,28 @@ static void on_capture(const struct inject_call *c)
 		inject_load_libraries();
 }
 
+/* ---- lookups ---- */
+
+static void on_function(const struct inject_call *c)
+{
+	if (!c->enter && !c->succeeded)
+		inject_lookup_failed(c->name, ((const cuModuleGetFunction_params *)c->params)->name,
+			*c->result);
+}
+
+static void on_kernel(const struct inject_call *c)
+{
+	if (!c->enter && !c->succeeded)
+		inject_lookup_failed(c->name, ((const cuLibraryGetKernel_params *)c->params)->name,
+			*c->result);
+}
+
+static void on_variable(const struct inject_call *c)
+{
+	if (!c->enter && !c->succeeded)
+		inject_lookup_failed(c->name, "", *c->result);
+}
+
 /* ---- tensor maps, memory, contexts ---- */
 
 static void on_tiled(const struct inject_call *c)
@@ -380,6 +387,12 @@ const struct inject_handler inject_handlers[] = {
 	INJECT_HANDLER(cuModuleLoadDataEx, on_module)
 	INJECT_HANDLER(cuModuleLoadFatBinary, on_module)
 	INJECT_HANDLER(cuModuleLoad, on_module_file)
+	INJECT_HANDLER(cuModuleGetFunction, on_function)
+	INJECT_HANDLER(cuLibraryGetKernel, on_kernel)
+	INJECT_HANDLER(cuModuleGetGlobal, on_variable)
+	INJECT_HANDLER(cuModuleGetGlobal_v2, on_variable)
+	INJECT_HANDLER(cuLibraryGetGlobal, on_variable)
+	INJECT_HANDLER(cuLibraryGetManaged, on_variable)
 	INJECT_HANDLER(cuModuleUnload, on_module_unloaded)
 	INJECT_HANDLER(cuLibraryUnload, on_library_unloaded)
 	INJECT_HANDLER(cuCtxDestroy_v2, on_context_destroyed)

@@ -199,32 +199,43 @@ static void enable_handlers(const struct inject_handler *w, CUpti_SubscriberHand
 	}
 }
 
+static void handle(const struct inject_call *c, uint32_t correlation)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	inject_times_call(correlation);
+	/* our calls of the driver must not invalidate a capture of the program */
+	if (cu.p_cuThreadExchangeStreamCaptureMode)
+		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
+	on_call[c->id](c);
+	if (cu.p_cuThreadExchangeStreamCaptureMode)
+		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* All calls of the driver and the runtime get here. */
 static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 	const void *data)
 {
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	const CUpti_CallbackData *d = data;
+	const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
 	struct inject_call c = { .id = id, .name = d->functionName, .symbol = d->symbolName,
 		.params = d->functionParams, .enter = d->callbackSite == CUPTI_API_ENTER,
 		.result = d->callbackSite == CUPTI_API_ENTER ? NULL : d->functionReturnValue };
 
 	(void)user;
-	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || inject_busy || !session || owner != getpid())
+	if ((!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) || inject_busy || !session
+			|| owner != getpid())
 		return;
-	/* with --gpu-global all calls get here */
-	if (c.enter && gpu_global(session) && !inject_allows_overlap(c.name))
-		gpu_idle(session);
-	if (id >= CUPTI_DRIVER_TRACE_CBID_SIZE || !on_call[id])
-		return;
-	c.succeeded = !c.enter && !*c.result;
 	inject_busy = true;
-	inject_times_call(d->correlationId);
-	/* our calls of the driver must not invalidate a capture of the program */
-	if (cu.p_cuThreadExchangeStreamCaptureMode)
-		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
-	on_call[id](&c);
-	if (cu.p_cuThreadExchangeStreamCaptureMode)
-		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
+	if (!driver)
+		inject_runtime_call(d);
+	if (driver && c.enter && gpu_global(session) && !inject_allows_overlap(c.name))
+		gpu_idle(session);
+	c.succeeded = driver && !c.enter && !*c.result;
+	if (driver && id < CUPTI_DRIVER_TRACE_CBID_SIZE && on_call[id])
+		handle(&c, d->correlationId);
+	if (driver && !c.enter)
+		inject_driver_returns(c.name, *c.result);
 	inject_busy = false;
 }
 
@@ -262,11 +273,13 @@ static bool subscribe(void)
 	enable_handlers(inject_graph_handlers, handle);
 	if (gpu_times(session))
 		inject_times_open(lib);
-	if (!gpu_global(session))
-		return true;
-	enable_handlers(inject_memory_handlers, handle);
-	/* any call may end the overlap of launches */
-	cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
+	if (gpu_global(session))
+		enable_handlers(inject_memory_handlers, handle);
+	/* any call may fail, or end the overlap of launches */
+	if (gpu_global(session) || consan_reports_calls(session, false))
+		cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
+	if (consan_reports_calls(session, false))
+		cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API);
 	return true;
 }
 

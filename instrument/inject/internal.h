@@ -59,6 +59,15 @@ void inject_print(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Adds a remark to the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* ---- calls.c: calls that failed ---- */
+/* A launch that the driver refused. */
+void inject_call_refused(const char *name, const char *kernel, CUresult error);
+/* The error of the current call is another finding's, or consan's own. */
+void inject_call_handled(void);
+/* kernel: "" for a variable. */
+void inject_lookup_failed(const char *name, const char *kernel, CUresult error);
+void inject_driver_returns(const char *name, CUresult error); /* at the end of each call */
+
 /* ---- module.c ---- */
 
 /* The image to load instead of the program's; NULL: the program's. Valid until the process

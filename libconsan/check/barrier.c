@@ -137,6 +137,7 @@ static void check_overlap(struct cluster *c, const struct event *e, const struct
 	struct warp *w = warp_of(c, e);
 	struct finding *f;
 	const struct past_op *x;
+	char here[PLACE_BYTES], there[PLACE_BYTES];
 
 	if (!before || w->left[a->id & 15] >= before->number)
 		return;
@@ -150,9 +151,10 @@ static void check_overlap(struct cluster *c, const struct event *e, const struct
 		report_side(c, f, w->index, -1, e->site, kind_name(a->mode));
 		report_side(c, f, x->warp, -1, x->site, "arrival in the previous generation");
 		describe(f, e, before);
-		report_edge(f, "no synchronisation orders this arrival of warp %u after the completion of "
-			"generation %u of barrier %u: it may be counted in place of the arrival of warp %u",
-			w->id, before->number, a->id, c->warp[x->warp].id);
+		report_edge(f, "no synchronisation orders this use of barrier %u by warp %u at %s after the "
+			"completion of its previous generation, %u, which warp %u used at %s: this arrival may be "
+			"counted in place of that one", a->id, w->id, report_place(e->site, here),
+			before->number, c->warp[x->warp].id, report_place(x->site, there));
 		report_send(c, f);
 		return;
 	}

@@ -392,15 +392,24 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	return n;
 }
 
-void check_edit(struct check *k, size_t i, const struct finding_edit *e, bool hint)
+void check_edit(struct check *k, size_t i, const struct finding_edit *e,
+	const struct finding_edit *also, bool hint)
 {
 	struct finding *f = k->ordered[i];
 
 	f->edit = *e;
+	f->also = *also;
 	if (hint)
 		return;
 	f->hint_id = 0;
 	*f->hint = 0;
+}
+
+void check_untried(struct check *k, enum finding_untried why)
+{
+	for (size_t i = 0; i < k->nfindings; i++)
+		if (*k->finding[i]->edit.ptx && !k->finding[i]->edit.verified)
+			k->finding[i]->edit.untried = (uint8_t)why;
 }
 
 bool check_idle_waits(const struct check *k)

@@ -76,7 +76,12 @@ size_t check_findings(struct check *k, const struct finding *const **out);
 /* Has a thread waited successfully for an mbarrier on which none has arrived? */
 bool check_idle_waits(const struct check *k);
 /* Replaces the edit of the i-th of these findings. hint: its hint remains true. */
-void check_edit(struct check *k, size_t i, const struct finding_edit *e, bool hint);
+void check_edit(struct check *k, size_t i, const struct finding_edit *e,
+	const struct finding_edit *also, bool hint);
+/* Of a hang: if its edit is at another one of its waits, that wait becomes the place of the finding. */
+void check_culprit(struct check *k, size_t i);
+/* All edits that could be tried were not, for this reason. */
+void check_untried(struct check *k, enum finding_untried why);
 struct check_stats { uint64_t events, accesses, granules, async_ops, joins, shadow_bytes; };
 void check_stats(const struct check *k, struct check_stats *out);
 void check_close(struct check *k);

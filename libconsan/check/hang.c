@@ -33,7 +33,7 @@ void on_fault(struct cluster *c, const struct event *e)
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
-		x->bytes ? "faulting access" : "refused");
+		x->bytes ? "faulting access" : x->fault == FAULT_TRAP ? "executed" : "refused");
 	if (freed)
 		report_side(c, f, freed->warp, -1, freed->site, "tcgen05.dealloc");
 	if (x->other_site)
@@ -274,6 +274,14 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	}
 }
 
+/* The edge of a wait for arrivals. */
+static void lacks_edge(struct finding *f)
+{
+	report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable thread can "
+		"arrive", (unsigned long long)f->barrier.phase, f->barrier.name, f->barrier.pending,
+		f->barrier.expected);
+}
+
 /* E04: who holds the columns; E10: a pair that does not meet */
 static void explain_columns(struct cluster *c, struct finding *f, const struct event *root)
 {
@@ -359,9 +367,7 @@ static void explain(struct cluster *c, struct finding *f, const struct stuck *st
 				"expect_tx announced", -(long long)m->tx, (unsigned long long)m->phase,
 				f->barrier.name);
 		else
-			report_edge(f, "phase %llu of mbarrier %s lacks %u of %u arrivals, and no runnable "
-				"thread can arrive", (unsigned long long)m->phase, f->barrier.name, m->pending,
-				m->expected);
+			lacks_edge(f);
 		if (m->tx && !m->inflight)
 			explain_bytes(f, m);
 		else if (!m->tx)
@@ -428,4 +434,43 @@ void on_hang(struct cluster *c, const struct event *e)
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	report_send(c, f);
+}
+
+/* The last step of the side's warp: its wait. -1: none is kept. */
+static int32_t last_step(const struct history *h, const struct finding_side *s)
+{
+	uint32_t i = h->nsteps;
+
+	while (i && (h->step[i - 1].cta != s->cta || h->step[i - 1].warp != s->warp))
+		i--;
+	return (int32_t)i - 1;
+}
+
+void check_culprit(struct check *k, size_t i)
+{
+	struct finding *f = k->ordered[i];
+	const uint32_t line = site_get(f->edit.site)->ptx_line;
+	const struct finding_waiter *w = NULL;
+	struct finding_side *at = &f->side[0];
+
+	if (f->edit.kind != EDIT_CHANGE || site_get(at->site)->ptx_line == line)
+		return;
+	for (unsigned n = 0; n < f->nwaiters && !w; n++)
+		if (site_get(f->waiter[n].who.site)->ptx_line == line
+				&& !strcmp(f->waiter[n].on.kind, "mbarrier"))
+			w = &f->waiter[n];
+	if (!w)
+		return;
+	*at = w->who;
+	f->barrier = w->on;
+	at->space = SP_SHARED;
+	at->peer = f->barrier.peer;
+	at->addr = f->barrier.addr;
+	at->bytes = 8;
+	snprintf(at->variable, sizeof at->variable, "%s", f->barrier.name);
+	lacks_edge(f);
+	if (f->history)
+		f->history->side[0] = last_step(f->history, at);
+	if (!f->barrier.phase && f->barrier.pending == f->barrier.expected)
+		report_hint(f, HINT(first_wait), f->barrier.name);
 }

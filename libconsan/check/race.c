@@ -43,6 +43,16 @@ static bool is_aligned(const struct cluster *c, const struct cell_entry *e)
 	return e->agent < c->nwarps && (e->what & (CELL_PART | CELL_STRONG)) == CELL_PART;
 }
 
+/* Is one of two accesses of a warp such an instruction? The lanes are then as converged between the
+ * two as by a shuffle, and memory is as little ordered: of both, the ISA says that the thread waits
+ * until the others have executed it, and nothing of memory. */
+static bool executed_together(const struct view *v, const struct cell_entry *old,
+	const struct cell_entry *now)
+{
+	return v->role == ROLE_GENERIC && old->agent == v->w->index
+		&& (is_aligned(v->c, old) || is_aligned(v->c, now));
+}
+
 /* Two of `old` and `now` that differ, if there are; -1: an engine. */
 static void pick_lanes(struct race_gap *gap, uint32_t old, uint32_t now)
 {
@@ -471,7 +481,8 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		if (plane == PLANE_P && !known_to_warpgroup(v, PLANE_P, old, now, bytes)
 			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
 			rule = pick_rule(v, old, now, MISSING_FENCE);
-	} else if (missing == MISSING_ORDER && ordered(v, PLANE_G, old, now, bytes, true)) {
+	} else if (missing == MISSING_ORDER && (executed_together(v, old, now)
+			|| ordered(v, PLANE_G, old, now, bytes, true))) {
 		rule = CS109;
 		if (plane == PLANE_P && !ordered(v, PLANE_P, old, now, bytes, true)
 			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)

@@ -75,6 +75,7 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 	uint32_t epoch, const char *wait, const char *commit)
 {
 	uint32_t newer = 0, committed = 0;
+	char place[PLACE_BYTES];
 
 	for (size_t i = 0; i < g->n; i++)
 		if (g->at[i].lanes >> lane & 1) {
@@ -99,14 +100,20 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 		report_hint(f, HINT(group_left_pending), wait, g->wait_count[lane],
 			g->wait_count[lane] - newer, newer);
 		report_edit(f, g->wait_site[lane], EDIT(group_left_pending), newer);
+	} else {
+		report_hint(f, HINT(wait_precedes_group), wait, report_place(g->wait_site[lane], place));
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(wait_precedes_group), wait, newer);
 	}
 }
 
 static void hint_barrier(struct finding *f, const struct lane_groups *g, int lane)
 {
-	report_hint(f, HINT(no_barrier_after_wait));
-	report_between(f, lane >= 0 && g->wait_site[lane] ? g->wait_site[lane] : f->side[1].site,
-		f->side[0].site, EDIT(no_barrier_after_wait));
+	const uint32_t wait = lane >= 0 ? g->wait_site[lane] : 0;
+	char place[PLACE_BYTES];
+
+	report_hint(f, HINT(no_barrier_after_wait), wait ? " at " : "",
+		wait ? report_place(wait, place) : "");
+	report_between(f, wait ? wait : f->side[1].site, f->side[0].site, EDIT(no_barrier_after_wait));
 }
 
 bool race_explain_wait(struct finding *f, const struct mbar *m, uint64_t phase,
@@ -174,6 +181,7 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 		"between them", by->id, f->side[1].what, f->side[0].what);
 	if (stored) {
 		report_hint(f, HINT(fence_after_st_async));
+		report_edit(f, f->side[0].site, EDIT(fence_after_st_async));
 	} else if (by->global_fence.site && by->global_fence.epoch >= old->epoch) {
 		report_hint(f, HINT(fence_of_global), report_place(by->global_fence.site, place));
 		report_edit(f, by->global_fence.site, EDIT(fence_of_global));
@@ -427,11 +435,16 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
-		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction) "
-			"is executed between them: it converges the lanes but orders no memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction as "
+			"ldmatrix) stands between them, or is one of them: it converges the lanes but orders no "
+			"memory");
 		if (v->role != ROLE_GENERIC) {
+			const uint32_t arrive = arrive_of(c, v->f, &c->warp[b.warp], UINT32_MAX, "arrive");
+
 			report_hint(f, HINT(converged_then_released), b.lane);
 			report_between(f, f->side[1].site, f->side[0].site, EDIT(converged_then_released));
+			if (arrive) /* the release by the elected lane */
+				report_edit(f, arrive, EDIT(elected_arrive));
 		}
 	} else if (rule == CS117) {
 		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "

@@ -207,6 +207,18 @@ bool device_call_failed(const struct consan_call *call, bool implicit)
 	return true;
 }
 
+void device_call_unasked(const void *thread, uint32_t stack)
+{
+	if (!session())
+		consan_call_unasked(device.c, thread, stack);
+}
+
+void device_call_asked(const void *thread)
+{
+	if (device.c)
+		consan_call_asked(device.c, thread);
+}
+
 void unchecked(const char *kernel, bool launched, const char *why)
 {
 	if (!session())
@@ -336,7 +348,6 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	device.broken = cudaErrorCudartUnloading;
-	api_end(device.c);
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);
 }

@@ -33,6 +33,9 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
 bool device_call_failed(const struct consan_call *call, bool implicit);
+/* As consan_call_unasked(), consan_call_asked(). */
+void device_call_unasked(const void *thread, uint32_t stack);
+void device_call_asked(const void *thread);
 /* consan_unchecked() in this session, if it can be opened. */
 void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
@@ -74,7 +77,6 @@ void api_refused(const char *rule, const char *kernel, int error, const char *re
 void api_returns(int error); /* a call ends; by rt() and drv() */
 void api_configured(void);   /* the next launch of this thread is one of kernel<<<...>>> */
 void api_asked(void);        /* the program asks for the last error of this thread */
-void api_end(struct consan *c); /* the program ends: it asks no more */
 
 /* Names of an error code in both APIs (error.def); NULL: no such code. */
 struct error_row { int code; const char *rt, *drv, *text; };

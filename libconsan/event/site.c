@@ -76,6 +76,7 @@ static uint64_t hash_site(const void *p)
 
 	h = hash_bytes(h, &s->module, sizeof s->module);
 	h = hash_bytes(h, &s->ptx_line, sizeof s->ptx_line);
+	h = hash_bytes(h, &s->ptx_col, sizeof s->ptx_col);
 	h = hash_bytes(h, &s->ptx, sizeof s->ptx);
 	return hash_bytes(h, &s->loc, sizeof s->loc);
 }
@@ -85,7 +86,7 @@ static bool same_site(const void *p, const void *q)
 	const struct site *a = p, *b = q;
 
 	return a->kernel == b->kernel && a->module == b->module
-		&& a->ptx_line == b->ptx_line && a->ptx == b->ptx
+		&& a->ptx_line == b->ptx_line && a->ptx_col == b->ptx_col && a->ptx == b->ptx
 		&& a->loc == b->loc;
 }
 

@@ -25,6 +25,9 @@ struct site {
 	const char *module;    /* name of the PTX: file, or "prog: module 2" */
 	uint32_t ptx_line;     /* 1-based, in the PTX text */
 	const char *ptx;       /* the instruction as written */
+	/* its first column, and the line and the column behind its semicolon; 0: not known, as in saved
+	 * events */
+	uint32_t ptx_col, end_line, end_col;
 	const struct site_loc *loc; /* NULL: no line information */
 	bool constant;         /* a store of `value`, always the same */
 	uint64_t value;

@@ -119,11 +119,17 @@ DECODER(trap)
 	return true;
 }
 
+static enum step op_brkpt(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	return ex_fault(w, x, lanes, FAULT_TRAP, SP_ANY, 0, 0,
+		"the kernel executed brkpt, and no debugger is attached");
+}
+
 DECODER(brkpt)
 {
 	(void)d;
 	(void)i;
-	x->fn = op_trap;
+	x->fn = op_brkpt;
 	return true;
 }
 

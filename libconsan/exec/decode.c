@@ -119,21 +119,6 @@ bool dec_unsupported(struct decoder *d, const char *fmt, ...)
 
 /* ---- functions ---- */
 
-static uint32_t add_site(const struct decoder *d, const struct ptx_insn *i)
-{
-	const struct ptx_module *m = d->k->module->ptx;
-	char *text = base_strndup(m->text + i->text_at, i->text_len);
-	struct site s = { .kernel = d->fn->f->name, .module = m->name, .ptx_line = i->line, .ptx = text,
-		.loc = i->loc };
-	uint32_t id;
-
-	s.constant = ptx_stores_constant(d->fn->f, i, &s.value);
-	s.unread = ptx_result_unread(d->fn->f, i);
-	id = site_add(&s);
-	free(text);
-	return id;
-}
-
 static void refuse(struct decoder *d, struct xop *x)
 {
 	struct exec_kernel *k = d->k;
@@ -154,7 +139,7 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8
 {
 	const struct decode_row *row = &rows[i->op];
 	decode_fn fn = d->avx512 ? row->avx512 : row->avx2;
-	struct xop x = { .guard = SLOT_TRUE, .site = add_site(d, i) };
+	struct xop x = { .guard = SLOT_TRUE, .site = ptx_site_add(d->fn->f, i) };
 	struct reg_access *moved;
 	struct xop bare;
 

@@ -13,6 +13,7 @@
 static const char *const kinds[] = {
 	[EDIT_NONE] = "", [EDIT_CHANGE] = "change", [EDIT_BEFORE] = "insert before",
 	[EDIT_AFTER] = "insert after", [EDIT_BETWEEN] = "insert between", [EDIT_MOVE] = "move after",
+	[EDIT_MOVE_BEFORE] = "move before",
 };
 
 static const char *const verdicts[] = {
@@ -46,6 +47,35 @@ const char *edit_verified_name(unsigned verified)
 unsigned edit_verified_by_name(const char *name)
 {
 	return find_name(verdicts, ARRAY_SIZE(verdicts), name);
+}
+
+static const char *const untried[] = {
+	"",
+#define UNTRIED(id, why) #id,
+#include "untried.def"
+#undef UNTRIED
+};
+
+static const char *const untried_why[] = {
+	"",
+#define UNTRIED(id, why) why,
+#include "untried.def"
+#undef UNTRIED
+};
+
+const char *edit_untried_name(unsigned n)
+{
+	return untried[n < ARRAY_SIZE(untried) ? n : 0];
+}
+
+unsigned edit_untried_by_name(const char *name)
+{
+	return find_name(untried, ARRAY_SIZE(untried), name);
+}
+
+const char *edit_untried_why(unsigned n)
+{
+	return untried_why[n < ARRAY_SIZE(untried_why) ? n : 0];
 }
 
 /* ---- statements ---- */
@@ -177,8 +207,10 @@ void edit_set(struct finding *f, enum finding_edit_kind kind, uint32_t site, uin
 	if (kind == EDIT_MOVE)
 		snprintf(e->ptx, sizeof e->ptx, "%.*s;", (int)strcspn(site_get(site)->ptx, ";"),
 			site_get(site)->ptx);
-	if (!strcmp(form, "?"))
+	if (*form == '?') {
+		snprintf(e->form, sizeof e->form, "%s", form + 1);
 		return;
+	}
 	if (kind == EDIT_CHANGE && edit_statement(site_get(site)->ptx, form, e->ptx, sizeof e->ptx))
 		snprintf(e->form, sizeof e->form, "%s", form);
 	else if (kind != EDIT_CHANGE)
@@ -196,7 +228,7 @@ static const struct {
 };
 
 /* The instruction that makes all threads that are involved meet: those of a warp, a CTA or a
- * cluster. "": nothing makes blocks of a grid meet. */
+ * cluster. "?": nothing makes blocks of a grid meet. */
 static const char *barrier_for(const struct finding *f, const char *form)
 {
 	const struct finding_side *a = &f->side[0], *b = &f->side[1];
@@ -206,29 +238,34 @@ static const char *barrier_for(const struct finding *f, const char *form)
 	if (!memcmp(a->ctaid, b->ctaid, sizeof a->ctaid))
 		return a->warp == b->warp && a->lane >= 0 && b->lane >= 0
 			? "bar.warp.sync 0xffffffff;" : form;
-	return a->space == SP_SHARED ? "barrier.cluster.arrive; barrier.cluster.wait;" : "";
+	return a->space == SP_SHARED ? "barrier.cluster.arrive; barrier.cluster.wait;" : "?";
+}
+
+/* A finding that nothing says more of has the instruction at which it was found, if it is one that a
+ * person would edit. */
+static bool is_place_to_edit(const struct finding *f)
+{
+	return f->nsides && !f->side[0].host && !f->nwaiters && site_get(f->side[0].site)->ptx_line
+		&& f->severity > SEV_NOTE;
 }
 
 void edit_by_rule(struct finding *f)
 {
 	const char *code = rule_get(f->rule)->code;
 
+	/* one thread should write: a barrier would be the wrong repair */
 	if (f->hint_id == HINT_equal_values || f->hint_id == HINT_same_instruction)
-		return; /* one thread should write: a barrier would be the wrong repair */
+		edit_set(f, EDIT_CHANGE, f->side[0].site, 0, "?");
 	for (size_t i = 0; i < ARRAY_SIZE(rules) && f->edit.kind == EDIT_NONE; i++) {
 		const bool between = rules[i].kind == EDIT_BETWEEN;
-		const char *form = rules[i].form;
 
 		if (strcmp(rules[i].code, code) || rules[i].side >= f->nsides)
 			continue;
-		if (between) {
-			form = barrier_for(f, form);
-			if (!*form)
-				return; /* blocks of a grid */
-		}
 		edit_set(f, rules[i].kind, f->side[rules[i].side].site,
-			between ? f->side[0].site : 0, form);
+			between ? f->side[0].site : 0, between ? barrier_for(f, rules[i].form) : rules[i].form);
 	}
+	if (f->edit.kind == EDIT_NONE && is_place_to_edit(f))
+		edit_set(f, EDIT_CHANGE, f->side[0].site, 0, "?");
 }
 
 static const struct { const char *ptx, *cuda; } idioms[] = {
@@ -261,8 +298,17 @@ const char *edit_cuda(const char *ptx, char *to, size_t n)
 	return to;
 }
 
+/* Modules that are loaded again have sites of their own. */
+static bool same_place(uint32_t a, uint32_t b)
+{
+	const struct site *x = site_get(a), *y = site_get(b);
+
+	return a == b || (x->ptx_line == y->ptx_line && x->ptx_col == y->ptx_col
+		&& !strcmp(x->module, y->module) && !strcmp(x->kernel, y->kernel));
+}
+
 bool edit_same(const struct finding_edit *a, const struct finding_edit *b)
 {
-	return a->kind == b->kind && a->site == b->site && a->until == b->until
+	return a->kind == b->kind && same_place(a->site, b->site) && same_place(a->until, b->until)
 		&& !strcmp(a->ptx, b->ptx);
 }

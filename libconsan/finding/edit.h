@@ -13,6 +13,10 @@ unsigned edit_by_name(const char *name);
 /* "clean", "part", "not clean"; "" for VERIFIED_NOT_TRIED, and the reverse. */
 const char *edit_verified_name(unsigned verified);
 unsigned edit_verified_by_name(const char *name);
+/* The id of a row of untried.def, "" for 0, the reverse, and what the row says. */
+const char *edit_untried_name(unsigned untried);
+unsigned edit_untried_by_name(const char *name);
+const char *edit_untried_why(unsigned untried);
 
 /* Writes the statement that a CHANGE of hints.def makes of `ptx`. False, and "": the form does not
  * apply to it, or the result has more than n - 1 bytes. */
@@ -27,6 +31,7 @@ bool edit_has_modifier(const char *ptx, const char *modifier);
 /* The same in CUDA C++, without the semicolon ("__syncthreads()"); "": no usual form. Returns
  * `to`. */
 const char *edit_cuda(const char *ptx, char *to, size_t n);
+/* The same edit of the same instruction. */
 bool edit_same(const struct finding_edit *a, const struct finding_edit *b);
 
 #endif

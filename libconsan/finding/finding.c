@@ -1,6 +1,7 @@
 /* finding: the rule table, and the identity and order of findings. */
 #include "types.h"
 
+#include "hint_codes.h"
 #include "history.h"
 
 #include "libconsan/base/base.h"
@@ -53,6 +54,20 @@ unsigned hint_by_name(const char *name)
 		if (strcmp(hints[h], name) == 0)
 			return h;
 	return 0;
+}
+
+const char *finding_fix(const struct finding *f)
+{
+	static const struct { unsigned hint; const char *fix; } fixes[] = {
+#define FIX(hint, fix) { HINT_##hint, fix },
+#include "fixes.def"
+#undef FIX
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fixes); i++)
+		if (fixes[i].hint == f->hint_id)
+			return fixes[i].fix;
+	return rule_get(f->rule)->fix;
 }
 
 static int compare_sites(uint32_t a, uint32_t b)

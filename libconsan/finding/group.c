@@ -153,6 +153,16 @@ static void join_bucket(struct group_item *item, const struct group_key *k, size
 	}
 }
 
+/* Findings that disappeared with one edit when the launch was run again have one cause. */
+static void join_edits(struct group_item *item, const struct group_keys *keys)
+{
+	const struct group_key *k = keys->link[LINK_EDIT].at;
+
+	for (size_t i = 1; i < keys->link[LINK_EDIT].n; i++)
+		if (k[i].key == k[i - 1].key)
+			join(item, k[i].item, k[i - 1].item);
+}
+
 static void join_related(struct group_item *item, const struct group_keys *keys)
 {
 	for (size_t r = 0; r < ARRAY_SIZE(related); r++) {
@@ -377,6 +387,7 @@ void group_findings(struct finding *f, size_t count)
 	group_make_keys(&keys, item, n);
 	compare_with_others(item, &keys);
 	join_related(item, &keys);
+	join_edits(item, &keys);
 	find_heads(item, n, head);
 	join_causes(item, n, &keys, head);
 	find_heads(item, n, head);

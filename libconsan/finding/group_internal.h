@@ -17,7 +17,8 @@ enum family {
 };
 
 /* Those before LINK_LATER are equality of a key. */
-enum link { LINK_PAIR, LINK_PLACE, LINK_BARRIER, LINK_SPAN, LINK_TWIN, LINK_KERNEL, LINK_LATER };
+enum link { LINK_PAIR, LINK_PLACE, LINK_BARRIER, LINK_SPAN, LINK_TWIN, LINK_KERNEL, LINK_EDIT,
+	LINK_LATER };
 enum { KEY_LINKS = LINK_LATER };
 
 struct group_item {

@@ -58,6 +58,19 @@ static void put_barrier(struct group_keys *to, uint64_t kernel, const struct fin
 		put(to, LINK_BARRIER, mix(mix_text(kernel, b->kind), b->addr), item);
 }
 
+static uint64_t mix_edit(uint64_t hash, const struct finding_edit *e)
+{
+	hash = mix(mix(hash, e->kind), place_of(e->site));
+	return mix_text(mix(hash, site_get(e->site)->ptx_line), e->ptx);
+}
+
+/* An edit that removes the finding was seen to do so. */
+static void put_edit(struct group_keys *to, uint64_t kernel, const struct finding *f, uint32_t item)
+{
+	if (f->edit.verified == VERIFIED_CLEAN || f->edit.verified == VERIFIED_PART)
+		put(to, LINK_EDIT, mix_edit(mix_edit(kernel, &f->edit), &f->also), item);
+}
+
 /* ---- twins ---- */
 
 static unsigned frames_of(uint32_t id, const struct site_loc *frame[MAX_FRAMES])
@@ -288,6 +301,7 @@ void group_make_keys(struct group_keys *to, const struct group_item *item, size_
 		for (unsigned k = 0; k < f->nwaiters; k++)
 			put_barrier(to, kernel, &f->waiter[k].on, i);
 		put_twins(to, kernel, f, i);
+		put_edit(to, kernel, f, i);
 		put(to, LINK_KERNEL, kernel, i);
 	}
 	put_spans(to, item, n);

@@ -60,3 +60,8 @@ const struct history_mbarrier *history_mbarrier(const struct history *h, unsigne
 			return &h->mbarrier[i];
 	return NULL;
 }
+
+bool step_is_signal(enum step_kind k)
+{
+	return k == STEP_signal || k == STEP_tc_signal;
+}

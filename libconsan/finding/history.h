@@ -24,7 +24,10 @@ enum step_kind {
 enum step_family { FAMILY_ACCESS, FAMILY_RELEASE, FAMILY_ACQUIRE, FAMILY_FENCE,
 	FAMILY_ISSUE, FAMILY_COMPLETE, FAMILY_OBJECT, FAMILY_SYNC };
 enum step_on { ON_NOTHING, ON_MBARRIER, ON_BARRIER, ON_CLUSTER, /* named by peer and addr */
-	ON_COPIES, ON_BULKS, ON_MMAS /* groups of the warp */ };
+	ON_COPIES, ON_BULKS, ON_MMAS, /* groups of the warp */
+	ON_LOADS, ON_STORES, /* of tensor memory, by the warp */
+	ON_TENSOR, /* the queue of tcgen05.mma, cp, shift and commit */
+	ON_COLUMNS /* of tensor memory: addr is the first one, bytes their number */ };
 
 /* One step of one warp. `phase` connects steps: a wait for phase p of an object returned
  * because of the arrivals and signals of phase p on it; a wait for groups, because all groups
@@ -63,12 +66,15 @@ struct history_mbarrier {
 	uint32_t narrivers;
 };
 
-enum history_buffer_kind { BUFFER_VARIABLE, BUFFER_DYNAMIC, BUFFER_STAGE };
+enum history_buffer_kind { BUFFER_VARIABLE, BUFFER_DYNAMIC, BUFFER_STAGE, BUFFER_COLUMNS };
 struct history_buffer {
 	char name[64];
 	uint8_t kind;           /* enum history_buffer_kind */
-	uint32_t addr, bytes;   /* of each CTA's shared memory */
-	uint32_t site;          /* BUFFER_STAGE: the copy that writes or reads it */
+	uint16_t peer;          /* BUFFER_COLUMNS: the CTA */
+	/* of each CTA's shared memory; BUFFER_COLUMNS: the first column, and their number */
+	uint32_t addr, bytes;
+	uint32_t site;          /* BUFFER_STAGE: the copy that writes or reads it; BUFFER_COLUMNS: the
+				   tcgen05.alloc */
 };
 
 struct history {
@@ -92,6 +98,8 @@ const char *step_text(enum step_kind k);
 const char *step_id(enum step_kind k);
 enum step_family step_family(enum step_kind k);
 enum step_on step_on(enum step_kind k);
+/* Does an engine make the step, when an operation is complete? */
+bool step_is_signal(enum step_kind k);
 
 /* Takes a reference and returns h. Thread-safe; h may be NULL. */
 struct history *history_keep(struct history *h);

@@ -64,7 +64,7 @@ static void update_mbarrier(struct recorder *r, struct history_step *s, uint32_t
 	current_phase(m);
 }
 
-static struct warp_groups *groups_of(struct recorder *r, const struct event *e)
+struct warp_groups *recorder_groups(struct recorder *r, const struct event *e)
 {
 	const uint32_t i = (uint32_t)e->cta * r->info.warps_per_cta + e->warp;
 
@@ -73,8 +73,7 @@ static struct warp_groups *groups_of(struct recorder *r, const struct event *e)
 
 /* ---- steps ---- */
 
-/* addr: in the shared memory of CTA `owner`, or an id, or the low bits of a global address. */
-static struct history_step *push_at(struct recorder *r, enum step_kind kind, const struct event *e,
+struct history_step *recorder_push(struct recorder *r, enum step_kind kind, const struct event *e,
 	uint16_t owner, uint32_t addr)
 {
 	struct history_step *s = &r->ring[r->at++ % RING];
@@ -88,12 +87,10 @@ static struct history_step *push_at(struct recorder *r, enum step_kind kind, con
 
 static struct history_step *push(struct recorder *r, enum step_kind kind, const struct event *e)
 {
-	return push_at(r, kind, e, e->cta, 0);
+	return recorder_push(r, kind, e, e->cta, 0);
 }
 
-/* The last step of this warp if it is of this kind and on this object, else NULL. Searches
- * only the last steps of the cluster. */
-static struct history_step *last_step(struct recorder *r, enum step_kind kind,
+struct history_step *recorder_last(struct recorder *r, enum step_kind kind,
 	const struct event *e, uint16_t owner, uint32_t addr)
 {
 	for (uint64_t k = 1; k <= 16 && k <= r->at; k++) {
@@ -111,7 +108,7 @@ static uint32_t lanes_of(const struct event *e)
 	return (uint32_t)__builtin_popcount(e->lanes);
 }
 
-static void touch(struct recorder *r, const struct event *e, bool global)
+void recorder_touch(struct recorder *r, const struct event *e, bool global)
 {
 	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
 
@@ -127,10 +124,10 @@ static void on_strong(struct recorder *r, const struct event *e)
 	const enum step_kind kind = a->mode == MODE_RMW ? STEP_strong_rmw
 		: a->mode == MODE_WRITE ? STEP_strong_write : STEP_strong_read;
 	const uint32_t addr = (uint32_t)a->at.base;
-	struct history_step *s = last_step(r, kind, e, e->cta, addr);
+	struct history_step *s = recorder_last(r, kind, e, e->cta, addr);
 
 	if (!s || s->site != e->site)
-		push_at(r, kind, e, e->cta, addr)->count = a->element_bytes;
+		recorder_push(r, kind, e, e->cta, addr)->count = a->element_bytes;
 	else if (kind != STEP_strong_read)
 		s->repeat++;
 }
@@ -141,7 +138,7 @@ static void on_access(struct recorder *r, const struct event *e)
 
 	if (global && access_is_strong(&e->access))
 		on_strong(r, e);
-	touch(r, e, global);
+	recorder_touch(r, e, global);
 }
 
 static void on_bulk(struct recorder *r, const struct event *e)
@@ -149,14 +146,14 @@ static void on_bulk(struct recorder *r, const struct event *e)
 	const struct event_bulk *b = &e->bulk;
 	struct history_step *s;
 
-	touch(r, e, true);
+	recorder_touch(r, e, true);
 	if (!b->bytes || b->prefetch)
 		return;
-	s = push_at(r, e->kind == EV_TRY_CANCEL ? STEP_try_cancel : b->mode == MODE_READ ? STEP_bulk_store
+	s = recorder_push(r, e->kind == EV_TRY_CANCEL ? STEP_try_cancel : b->mode == MODE_READ ? STEP_bulk_store
 		: STEP_bulk_load, e, b->owner, b->addr);
 	s->bytes = b->bytes;
 	s->op = b->async_op;
-	s->phase = groups_of(r, e)->bulks;
+	s->phase = recorder_groups(r, e)->bulks;
 	r->copied[(b->addr >> 7) * 0x9e3779b1u >> 26]
 		= (struct copied){ r->run, b->addr, b->bytes, e->site };
 }
@@ -166,7 +163,7 @@ static void on_init(struct recorder *r, const struct event *e)
 	const struct event_mbarrier_init *i = &e->mbarrier_init;
 	struct history_mbarrier *m = mbarrier(r, i->owner, i->addr, true);
 
-	push_at(r, STEP_init, e, i->owner, i->addr)->count = i->arrivals;
+	recorder_push(r, STEP_init, e, i->owner, i->addr)->count = i->arrivals;
 	if (!m)
 		return;
 	*m = (struct history_mbarrier){ .peer = i->owner, .addr = i->addr, .count = i->arrivals,
@@ -177,7 +174,7 @@ static void on_inval(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_inval *i = &e->mbarrier_inval;
 	struct history_mbarrier *m = mbarrier(r, i->owner, i->addr, false);
-	struct history_step *s = push_at(r, STEP_inval, e, i->owner, i->addr);
+	struct history_step *s = recorder_push(r, STEP_inval, e, i->owner, i->addr);
 
 	if (m) {
 		m->live = false;
@@ -202,7 +199,7 @@ static void on_arrive(struct recorder *r, const struct event *e)
 	struct history_mbarrier *m = mbarrier(r, a->owner, a->addr, false);
 	struct history_step *s;
 
-	s = push_at(r, tx ? STEP_arrive_expect : STEP_arrive, e, a->owner, a->addr);
+	s = recorder_push(r, tx ? STEP_arrive_expect : STEP_arrive, e, a->owner, a->addr);
 	if (a->flags & ARRIVE_DROP && m)
 		m->count -= m->count > n ? n : m->count;
 	s->tx = tx;
@@ -215,7 +212,7 @@ static void on_arrive(struct recorder *r, const struct event *e)
 static void on_expect_tx(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_expect_tx *x = &e->mbarrier_expect_tx;
-	struct history_step *s = push_at(r, STEP_expect, e, x->owner, x->addr);
+	struct history_step *s = recorder_push(r, STEP_expect, e, x->owner, x->addr);
 
 	s->tx = x->tx_count * lanes_of(e);
 	update_mbarrier(r, s, 0, s->tx, 0);
@@ -224,7 +221,7 @@ static void on_expect_tx(struct recorder *r, const struct event *e)
 static void on_complete_tx(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_complete_tx *x = &e->mbarrier_complete_tx;
-	struct history_step *s = push_at(r, STEP_complete, e, x->owner, x->addr);
+	struct history_step *s = recorder_push(r, STEP_complete, e, x->owner, x->addr);
 
 	s->tx = x->tx_count * lanes_of(e);
 	update_mbarrier(r, s, 0, 0, s->tx);
@@ -233,7 +230,8 @@ static void on_complete_tx(struct recorder *r, const struct event *e)
 static void on_signal(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_signal *x = &e->mbarrier_signal;
-	struct history_step *s = push_at(r, STEP_signal, e, x->owner, x->addr);
+	struct history_step *s = recorder_push(r, recorder_is_commit(r, x->async_op) ? STEP_tc_signal
+		: STEP_signal, e, x->owner, x->addr);
 
 	s->tx = x->tx_count;
 	s->count = x->arrivals;
@@ -245,14 +243,14 @@ static void on_test(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_test *t = &e->mbarrier_test;
 	const bool passed = t->flags & TEST_TRUE;
-	struct history_step *s = passed ? NULL : last_step(r, STEP_poll, e, t->owner, t->addr);
+	struct history_step *s = passed ? NULL : recorder_last(r, STEP_poll, e, t->owner, t->addr);
 	const struct history_mbarrier *m;
 
 	if (s) {
 		s->repeat++;
 		return;
 	}
-	s = push_at(r, passed ? STEP_wait : STEP_poll, e, t->owner, t->addr);
+	s = recorder_push(r, passed ? STEP_wait : STEP_poll, e, t->owner, t->addr);
 	s->count = t->failed_phase;
 	m = mbarrier(r, t->owner, t->addr, false);
 	if (!m)
@@ -268,14 +266,14 @@ static void on_test(struct recorder *r, const struct event *e)
 
 static void on_mma(struct recorder *r, const struct event *e)
 {
-	struct history_step *s = last_step(r, STEP_mma, e, e->cta, 0);
+	struct history_step *s = recorder_last(r, STEP_mma, e, e->cta, 0);
 
-	touch(r, e, false);
-	if (s && s->phase == groups_of(r, e)->mmas) {
+	recorder_touch(r, e, false);
+	if (s && s->phase == recorder_groups(r, e)->mmas) {
 		s->repeat++;
 	} else {
 		s = push(r, STEP_mma, e);
-		s->phase = groups_of(r, e)->mmas;
+		s->phase = recorder_groups(r, e)->mmas;
 	}
 	s->op = e->wgmma.async_op;
 }
@@ -288,7 +286,7 @@ static struct named_barrier *named_of(struct recorder *r, const struct event *e,
 static void on_bar_arrive(struct recorder *r, const struct event *e)
 {
 	const struct event_barrier_arrive *a = &e->barrier_arrive;
-	struct history_step *s = push_at(r, STEP_bar_arrive, e, e->cta, a->id);
+	struct history_step *s = recorder_push(r, STEP_bar_arrive, e, e->cta, a->id);
 	struct named_barrier *n = named_of(r, e, a->id);
 	const uint32_t *block = r->info.launch->block;
 	uint32_t threads = a->threads ? a->threads : block[0] * block[1] * block[2];
@@ -306,7 +304,7 @@ static void on_bar_arrive(struct recorder *r, const struct event *e)
 static void on_bar_resume(struct recorder *r, const struct event *e)
 {
 	const uint32_t id = e->barrier_resume.id;
-	struct history_step *s = push_at(r, STEP_bar_leave, e, e->cta, id);
+	struct history_step *s = recorder_push(r, STEP_bar_leave, e, e->cta, id);
 
 	s->phase = named_of(r, e, id)->completed;
 	s->phase -= s->phase > 0;
@@ -314,7 +312,7 @@ static void on_bar_resume(struct recorder *r, const struct event *e)
 
 static void on_cluster_arrive(struct recorder *r, const struct event *e)
 {
-	struct history_step *s = push_at(r, STEP_cluster_arrive, e, 0, 0);
+	struct history_step *s = recorder_push(r, STEP_cluster_arrive, e, 0, 0);
 	const uint32_t *block = r->info.launch->block;
 
 	s->phase = r->cluster_completed;
@@ -335,15 +333,6 @@ static void on_group_wait(struct recorder *r, const struct event *e, enum step_k
 	s->phase = committed > pending ? committed - pending : 0;
 }
 
-/* One step, named by the first of the barriers that it signals. */
-static void on_tc_commit(struct recorder *r, const struct event *e)
-{
-	const struct event_tcgen05_commit *x = &e->tcgen05_commit;
-	const unsigned first = x->ctas ? (unsigned)__builtin_ctz(x->ctas) : e->cta;
-
-	push_at(r, STEP_tc_commit, e, (uint16_t)first, x->addr)->op = x->async_op;
-}
-
 static void record(struct recorder *r, const struct event *e)
 {
 	struct history_step *s;
@@ -353,20 +342,20 @@ static void record(struct recorder *r, const struct event *e)
 		on_access(r, e);
 		return;
 	case EV_CP_ASYNC:
-		touch(r, e, true);
-		groups_of(r, e)->open_copies++;
+		recorder_touch(r, e, true);
+		recorder_groups(r, e)->open_copies++;
 		return;
 	case EV_CP_ASYNC_COMMIT:
 		s = push(r, STEP_copy_commit, e);
-		s->count = groups_of(r, e)->open_copies;
-		groups_of(r, e)->open_copies = 0;
-		s->phase = groups_of(r, e)->copies++;
+		s->count = recorder_groups(r, e)->open_copies;
+		recorder_groups(r, e)->open_copies = 0;
+		s->phase = recorder_groups(r, e)->copies++;
 		return;
 	case EV_CP_ASYNC_WAIT:
-		on_group_wait(r, e, STEP_copy_wait, groups_of(r, e)->copies, e->cp_async_wait.pending);
+		on_group_wait(r, e, STEP_copy_wait, recorder_groups(r, e)->copies, e->cp_async_wait.pending);
 		return;
 	case EV_CP_ASYNC_ARRIVE:
-		push_at(r, STEP_copy_arrive, e, e->cta, e->cp_async_arrive.addr)->op
+		recorder_push(r, STEP_copy_arrive, e, e->cta, e->cp_async_arrive.addr)->op
 			= e->cp_async_arrive.async_op;
 		return;
 	case EV_BULK: case EV_TRY_CANCEL:
@@ -374,10 +363,10 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_BULK_COMMIT:
 		s = push(r, STEP_bulk_commit, e);
-		s->phase = groups_of(r, e)->bulks++;
+		s->phase = recorder_groups(r, e)->bulks++;
 		return;
 	case EV_BULK_WAIT:
-		on_group_wait(r, e, STEP_bulk_wait, groups_of(r, e)->bulks, e->bulk_wait.pending);
+		on_group_wait(r, e, STEP_bulk_wait, recorder_groups(r, e)->bulks, e->bulk_wait.pending);
 		return;
 	case EV_MBARRIER_INIT:
 		on_init(r, e);
@@ -408,10 +397,10 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_WGMMA_COMMIT:
 		s = push(r, STEP_mma_commit, e);
-		s->phase = groups_of(r, e)->mmas++;
+		s->phase = recorder_groups(r, e)->mmas++;
 		return;
 	case EV_WGMMA_WAIT:
-		on_group_wait(r, e, STEP_mma_wait, groups_of(r, e)->mmas, e->wgmma_wait.pending);
+		on_group_wait(r, e, STEP_mma_wait, recorder_groups(r, e)->mmas, e->wgmma_wait.pending);
 		return;
 	case EV_BARRIER_ARRIVE:
 		on_bar_arrive(r, e);
@@ -426,7 +415,7 @@ static void record(struct recorder *r, const struct event *e)
 		on_cluster_arrive(r, e);
 		return;
 	case EV_CLUSTER_WAIT:
-		s = push_at(r, STEP_cluster_wait, e, 0, 0);
+		s = recorder_push(r, STEP_cluster_wait, e, 0, 0);
 		s->phase = r->cluster_completed - (r->cluster_completed > 0);
 		return;
 	case EV_FENCE:
@@ -436,36 +425,19 @@ static void record(struct recorder *r, const struct event *e)
 		push(r, STEP_init_fence, e);
 		return;
 	case EV_FENCE_PROXY:
-		push_at(r, STEP_proxy_fence, e, e->cta, (uint32_t)e->fence_proxy.addr);
+		recorder_push(r, STEP_proxy_fence, e, e->cta, (uint32_t)e->fence_proxy.addr);
 		return;
 	case EV_THREAD_EXIT:
 		push(r, STEP_exit, e);
 		return;
-	case EV_TMEM_ALLOC:
-		push(r, STEP_tmem_alloc, e);
-		return;
-	case EV_TMEM_DEALLOC:
-		push(r, STEP_tmem_free, e);
-		return;
-	case EV_TMEM_ACCESS:
-		push(r, e->tmem_access.mode == MODE_READ ? STEP_tmem_load : STEP_tmem_store, e);
-		return;
-	case EV_TMEM_WAIT:
-		push(r, STEP_tmem_wait, e);
-		return;
-	case EV_TCGEN05_FENCE:
-		push(r, STEP_tc_fence, e);
-		return;
-	case EV_TCGEN05:
-		push(r, STEP_tc, e)->op = e->tcgen05.async_op;
-		return;
-	case EV_TCGEN05_COMMIT:
-		on_tc_commit(r, e);
-		return;
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_LOAD_USED: case EV_MBARRIER_PENDING_COUNT:
 	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
 	case EV_GRIDDEPCONTROL: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
-	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_TMEM_RELINQUISH: case EV_COUNT:
+	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_COUNT:
+		return;
+	case EV_TMEM_ALLOC: case EV_TMEM_DEALLOC: case EV_TMEM_RELINQUISH: case EV_TMEM_ACCESS:
+	case EV_TMEM_WAIT: case EV_TCGEN05_FENCE: case EV_TCGEN05: case EV_TCGEN05_COMMIT:
+		recorder_tcgen05(r, e);
 		return;
 	}
 }
@@ -534,6 +506,9 @@ struct recorder *recorder_begin(struct recorders *all, const struct cluster_info
 	if (r->nmbarriers)
 		memset(r->used, 0, sizeof r->used);
 	r->nmbarriers = 0;
+	if (r->tcgen05)
+		memset(r->columns, 0, sizeof r->columns);
+	r->tcgen05 = false;
 	r->at = 0;
 	r->cluster_arrived = 0;
 	r->cluster_completed = 0;

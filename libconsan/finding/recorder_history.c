@@ -125,7 +125,7 @@ static uint32_t choose_steps(const struct step_log *p, const struct participants
 
 		if (!own && (!on || !known_object(c, on, s->peer, s->addr)))
 			continue;
-		if (!own && s->kind != STEP_signal)
+		if (!own && !step_is_signal((enum step_kind)s->kind))
 			as.warp = HISTORY_OTHERS;
 		while (i < n && (own || !same_others(&out[i], &as)))
 			i++;
@@ -269,6 +269,14 @@ static void copy_buffers(const struct recorder *r, struct history *h)
 		if (r->copied[i].run == r->run)
 			add_buffer(h, BUFFER_STAGE, r->copied[i].addr, r->copied[i].bytes,
 				r->copied[i].site, "");
+	for (uint32_t i = 0; i < COLUMNS; i++) {
+		const struct columns *c = &r->columns[i];
+		const uint32_t n = h->nbuffers;
+
+		add_buffer(h, BUFFER_COLUMNS, c->column, c->n, c->site, "");
+		if (h->nbuffers > n)
+			h->buffer[n].peer = c->cta;
+	}
 	qsort(h->buffer, h->nbuffers, sizeof *h->buffer, by_addr);
 }
 

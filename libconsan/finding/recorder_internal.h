@@ -11,6 +11,7 @@
 #define ACCESSES 1024u   /* entries of a hash table; power of two */
 #define MBARRIERS 256u   /* power of two; if more than half are used, none is added */
 #define COPIED 64u       /* destinations of bulk copies */
+#define COLUMNS 32u      /* allocations of tensor memory, in all CTAs */
 #define NAMED 16u        /* named barriers of a CTA */
 #define TAIL 128u        /* steps kept of a cluster that has ended; power of two */
 #define TAIL_ACCESSES 64u
@@ -41,8 +42,14 @@ struct named_barrier {
 	uint64_t completed;
 };
 
+struct columns {             /* allocated tensor memory */
+	uint32_t site;
+	uint16_t cta, column, n; /* n 0: free entry */
+};
+
 struct warp_groups {         /* asynchronous groups of one warp */
 	uint64_t copies, bulks, mmas; /* committed so far */
+	uint64_t tmem[2];     /* waits for tcgen05.ld and tcgen05.st so far */
 	uint32_t open_copies; /* cp.async not yet committed */
 };
 
@@ -57,6 +64,8 @@ struct recorder {
 	struct history_step ring[RING];
 	struct last_access access[ACCESSES];
 	struct copied copied[COPIED];
+	struct columns columns[COLUMNS];
+	bool tcgen05;           /* there were such steps */
 	struct history_mbarrier mbarrier[MBARRIERS]; /* hash table */
 	bool used[MBARRIERS];
 	uint32_t nmbarriers;
@@ -73,6 +82,22 @@ struct recorders {
 	struct tail *tail;      /* of ended clusters of the current launch */
 	uint32_t steps;
 };
+
+/* recorder.c: adds a step. addr: in the memory of CTA `owner`, or an id, or the low bits of a global
+ * address. */
+struct history_step *recorder_push(struct recorder *r, enum step_kind kind, const struct event *e,
+	uint16_t owner, uint32_t addr);
+/* The last step of this warp if it is of this kind and on this object, else NULL. Searches only the
+ * last steps of the cluster. */
+struct history_step *recorder_last(struct recorder *r, enum step_kind kind, const struct event *e,
+	uint16_t owner, uint32_t addr);
+void recorder_touch(struct recorder *r, const struct event *e, bool global);
+struct warp_groups *recorder_groups(struct recorder *r, const struct event *e);
+
+/* recorder_tcgen05.c: the events of tensor memory and of tcgen05. */
+void recorder_tcgen05(struct recorder *r, const struct event *e);
+/* Is it the arrival of a tcgen05.commit? */
+bool recorder_is_commit(const struct recorder *r, uint32_t op);
 
 /* recorder_history.c: the cluster has ended; keeps its tail. */
 void recorder_keep_tail(struct recorder *r);

@@ -67,20 +67,30 @@ struct finding_waiter {   /* an edge of the wait-for graph of a hang */
 
 /* What to change in the program. EDIT_BETWEEN: insert after the instruction `site` and before the
  * instruction `until`, at a place that every path from the first to the second passes. EDIT_MOVE:
- * execute `site` later, after `until`. */
-enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN, EDIT_MOVE };
+ * execute `site` later, after `until`; EDIT_MOVE_BEFORE: directly before `until`. */
+enum finding_edit_kind { EDIT_NONE, EDIT_CHANGE, EDIT_BEFORE, EDIT_AFTER, EDIT_BETWEEN, EDIT_MOVE,
+	EDIT_MOVE_BEFORE };
 /* The launch was run again with the edit: VERIFIED_CLEAN, it had no finding above a note;
  * VERIFIED_PART, this finding was gone and others remained; VERIFIED_NOT, this finding remained, or
  * another one or a hang took its place. */
 enum finding_verified { VERIFIED_NOT_TRIED, VERIFIED_CLEAN, VERIFIED_PART, VERIFIED_NOT };
+/* Why an edit was not tried: a row of untried.def */
+enum finding_untried {
+	UNTRIED_NONE,
+#define UNTRIED(id, why) UNTRIED_##id,
+#include "untried.def"
+#undef UNTRIED
+};
 struct finding_edit {
 	uint8_t kind;         /* enum finding_edit_kind */
 	uint8_t verified;     /* enum finding_verified */
-	uint32_t site, until; /* until: EDIT_BETWEEN and EDIT_MOVE only */
+	uint8_t untried;      /* VERIFIED_NOT_TRIED: enum finding_untried */
+	uint32_t site, until; /* until: EDIT_BETWEEN, EDIT_MOVE, EDIT_MOVE_BEFORE */
 	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
 	uint32_t others;      /* tried together with so many other edits of the report */
 	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */
-	char form[48];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "" */
+	char form[48];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "";
+				 ptx "": what to change, as "mask", or "" */
 	char ptx[192];        /* to insert, or to put in place of the instruction; "": the repair is
 				 not mechanical, but this is the place */
 };
@@ -100,7 +110,7 @@ struct finding {
 	char edge[320];       /* the missing synchronization, one sentence */
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
-	struct finding_edit edit;
+	struct finding_edit edit, also; /* also: to be made together with edit, or EDIT_NONE */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;
 	struct history *history; /* a reference (history.h), or NULL */
@@ -124,6 +134,8 @@ void finding_free(struct finding *f); /* frees what f owns, not f */
 void finding_set_kernel(char to[256], const char *mangled);
 /* The value of the option `reads` that reproduces the finding; "": the default */
 const char *finding_reads(const struct finding *f);
+/* How to repair it: the rule's fix, or what its hint has instead (fixes.def). */
+const char *finding_fix(const struct finding *f);
 struct launch_info;
 /* Sets the kernel, the number of the launch and its schedule. */
 void finding_set_launch(struct finding *f, const struct launch_info *l);

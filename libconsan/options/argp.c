@@ -8,7 +8,7 @@
 
 /* argp identifies an option without a letter by a number: its index in the table; options of
  * compute-sanitizer follow. */
-enum { KEY_OPTION = 0x400, KEY_HABIT = 0x800, MAX_ROWS = 192 };
+enum { KEY_OPTION = 0x400, KEY_SANITIZER = 0x800, MAX_ROWS = 192 };
 #define KEY_OF(i) (opt_row[i].key ? opt_row[i].key : KEY_OPTION + (int)(i))
 
 static error_t parse_key(int key, char *arg, struct argp_state *state)
@@ -17,8 +17,8 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
 	struct consan_err e = { 0 };
 	bool takes_value;
 
-	if (key >= KEY_HABIT && key < KEY_HABIT + MAX_ROWS) {
-		if (!habit_set(o, habit_name((size_t)(key - KEY_HABIT), &takes_value), arg, &e))
+	if (key >= KEY_SANITIZER && key < KEY_SANITIZER + MAX_ROWS) {
+		if (!sanitizer_set(o, sanitizer_option((size_t)(key - KEY_SANITIZER), &takes_value), arg, &e))
 			argp_error(state, "%s", e.text);
 		return 0;
 	}
@@ -62,14 +62,14 @@ static bool repeated(size_t k)
 {
 	bool takes_value;
 
-	return k && !strcmp(habit_name(k, &takes_value), habit_name(k - 1, &takes_value));
+	return k && !strcmp(sanitizer_option(k, &takes_value), sanitizer_option(k - 1, &takes_value));
 }
 
 static struct argp *make(unsigned command)
 {
 	struct argp_option *a = base_alloc(2 * MAX_ROWS * sizeof *a);
 	struct argp *argp = base_alloc(sizeof *argp);
-	const char *title = NULL, *habit;
+	const char *title = NULL, *theirs;
 	bool takes_value;
 	size_t n = 0;
 	int group = 0;
@@ -86,9 +86,9 @@ static struct argp *make(unsigned command)
 		title = NULL;
 		add_option(&a[n++], i, group);
 	}
-	for (size_t k = 0; command == OPTIONS_RUN && (habit = habit_name(k, &takes_value)); k++)
+	for (size_t k = 0; command == OPTIONS_RUN && (theirs = sanitizer_option(k, &takes_value)); k++)
 		if (!repeated(k))
-			a[n++] = (struct argp_option){ .name = spelled(habit), .key = KEY_HABIT + (int)k,
+			a[n++] = (struct argp_option){ .name = spelled(theirs), .key = KEY_SANITIZER + (int)k,
 				.arg = takes_value ? "" : NULL, .flags = OPTION_HIDDEN };
 	argp->options = a;
 	argp->parser = parse_key;
@@ -133,14 +133,14 @@ static struct taken take_long(unsigned command, const struct argp_option *own, c
 	size_t n)
 {
 	struct taken t = { 0 };
-	const char *habit;
+	const char *theirs;
 	bool by_value;
 
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && opt_row[i].commands & command)
 			take(&t, opt_row[i].id, name, n, opt_row[i].type != TYPE_FLAG);
-	for (size_t k = 0; command == OPTIONS_RUN && (habit = habit_name(k, &by_value)); k++)
-		take(&t, habit, name, n, by_value);
+	for (size_t k = 0; command == OPTIONS_RUN && (theirs = sanitizer_option(k, &by_value)); k++)
+		take(&t, theirs, name, n, by_value);
 	for (; own && (own->name || own->doc); own++)
 		if (own->name)
 			take(&t, own->name, name, n, own->arg != NULL);

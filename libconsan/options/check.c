@@ -38,8 +38,27 @@ static bool check_filter(const char *v, struct consan_err *e)
 	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': %s", v, why);
 }
 
-static const char *const report_suffix[] = { "html", "json", "sarif", "xml", "github",
-	"perfetto-trace", "txt" };
+static bool check_report(const char *path, struct consan_err *e)
+{
+	static const char *const suffixes[] = {
+#define FORMAT(name, suffix) suffix,
+#include "formats.def"
+#undef FORMAT
+	};
+	struct text all = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		if (!strcmp(suffix_of(path), suffixes[i])) {
+			text_free(&all);
+			return true;
+		}
+		text_printf(&all, "%s.%s", !i ? "" : i + 1 < ARRAY_SIZE(suffixes) ? ", " : " or ",
+			suffixes[i]);
+	}
+	err_set(e, CONSAN_ERR_OPTION, 0, 0, "--report=%s: must end in %s", path, all.at);
+	text_free(&all);
+	return false;
+}
 
 bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 {
@@ -56,12 +75,7 @@ bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 			return true;
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--arch=%s: must be sm_80, sm_90a, ...", v);
 	case offsetof(struct options, report):
-		end = suffix_of(v);
-		for (size_t i = 0; i < ARRAY_SIZE(report_suffix); i++)
-			if (!strcmp(end, report_suffix[i]))
-				return true;
-		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--report=%s: must end in .html, "
-			".json, .sarif, .xml, .github, .perfetto-trace or .txt", v);
+		return check_report(v, e);
 	case offsetof(struct options, shard):
 		if (options_shard(v, &sm, &shards))
 			return true;

@@ -5,41 +5,41 @@
 
 #define ACCEPT ""
 #define REFUSE NULL
-static const struct habit {
+static const struct row {
 	const char *id;
 	bool takes_value;
 	const char *value, *to, *answer;
-} habits[] = {
-#define HABIT(name, takes_value, value, to, answer) { #name, takes_value, value, to, answer },
+} rows[] = {
+#define SANITIZER(name, takes_value, value, to, answer) { #name, takes_value, value, to, answer },
 #include "compute_sanitizer.def"
-#undef HABIT
+#undef SANITIZER
 };
 
-const char *habit_name(size_t k, bool *takes_value)
+const char *sanitizer_option(size_t k, bool *takes_value)
 {
-	if (k >= ARRAY_SIZE(habits))
+	if (k >= ARRAY_SIZE(rows))
 		return NULL;
-	*takes_value = habits[k].takes_value;
-	return habits[k].id;
+	*takes_value = rows[k].takes_value;
+	return rows[k].id;
 }
 
-static const struct habit *find(const char *name, const char *value)
+static const struct row *find(const char *name, const char *value)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(habits); i++)
-		if (opt_same_name(habits[i].id, name) && (!value || !*habits[i].value
-				|| !strcmp(habits[i].value, value)))
-			return &habits[i];
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (opt_same_name(rows[i].id, name) && (!value || !*rows[i].value
+				|| !strcmp(rows[i].value, value)))
+			return &rows[i];
 	return NULL;
 }
 
-bool habit_known(const char *name)
+bool sanitizer_known(const char *name)
 {
 	return find(name, NULL);
 }
 
-bool habit_set(struct options *o, const char *name, const char *value, struct consan_err *e)
+bool sanitizer_set(struct options *o, const char *name, const char *value, struct consan_err *e)
 {
-	const struct habit *h = find(name, value ? value : "");
+	const struct row *h = find(name, value ? value : "");
 	const char *equals = value ? "=" : "";
 	char id[40];
 

@@ -42,11 +42,10 @@ bool opt_unknown(const char *name, unsigned command, struct consan_err *e);
 
 /* The k-th name of the table, from 0; NULL: there are k or fewer. *takes_value: is a word that
  * follows it its value? */
-const char *habit_name(size_t k, bool *takes_value);
+const char *sanitizer_option(size_t k, bool *takes_value);
 /* Is it in the table? */
-bool habit_known(const char *name);
-/* Acts on such an option. False and CONSAN_ERR_OPTION: it has no equal; the text says what to use.
- * */
-bool habit_set(struct options *o, const char *name, const char *value, struct consan_err *e);
+bool sanitizer_known(const char *name);
+/* Acts on such an option. False and CONSAN_ERR_OPTION: it has no equal; the text says what to use. */
+bool sanitizer_set(struct options *o, const char *name, const char *value, struct consan_err *e);
 
 #endif

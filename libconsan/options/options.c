@@ -202,7 +202,7 @@ bool opt_unknown(const char *name, unsigned command, struct consan_err *e)
 	struct similar near = { .word = name };
 	char like[40] = "";
 	bool takes_value;
-	const char *habit;
+	const char *theirs;
 
 	if (other)
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s has no effect here: it is an option of "
@@ -210,8 +210,8 @@ bool opt_unknown(const char *name, unsigned command, struct consan_err *e)
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && (!command || opt_row[i].commands & command))
 			similar_try(&near, opt_row[i].id);
-	for (size_t k = 0; command == OPTIONS_RUN && (habit = habit_name(k, &takes_value)); k++)
-		similar_try(&near, habit);
+	for (size_t k = 0; command == OPTIONS_RUN && (theirs = sanitizer_option(k, &takes_value)); k++)
+		similar_try(&near, theirs);
 	if (near.best)
 		opt_spell(near.best, like, sizeof like);
 	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "unknown option --%s%s%s%s", name,
@@ -224,8 +224,8 @@ bool options_set(struct options *o, const char *name, const char *value, struct 
 
 	if (r)
 		return opt_assign(o, r, value, e);
-	if (habit_known(name))
-		return habit_set(o, name, value, e);
+	if (sanitizer_known(name))
+		return sanitizer_set(o, name, value, e);
 	return opt_unknown(name, 0, e);
 }
 

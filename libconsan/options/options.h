@@ -74,10 +74,9 @@ enum { OPTIONS_RUN = 1, OPTIONS_REPLAY = 2, OPTIONS_REPORT = 4 };
 const struct argp *options_argp(unsigned command);
 
 /* argp says little of an option that does not exist: this is called first, and sets
- * CONSAN_ERR_OPTION
- * with the option that is spelled most like it. own: the command's options beside those of the
- * table, or NULL. For consan-run, what follows the first argument that is no option is not for us;
- * *config, which may be NULL, is set to the value of --config if it is given. */
+ * CONSAN_ERR_OPTION with the option that is spelled most like it. own: the command's options beside
+ * those of the table, or NULL. For consan-run, what follows the first argument that is no option is
+ * not for us; *config, which may be NULL, is set to the value of --config if it is given. */
 bool options_known(unsigned command, const struct argp_option *own, int argc, char **argv,
 	const char **config, struct consan_err *e);
 
@@ -85,8 +84,7 @@ bool options_known(unsigned command, const struct argp_option *own, int argc, ch
 
 /* Sets what the configuration file and $CONSAN_OPTIONS say. config: the value of --config, or NULL.
  * said: gets a line for each of the two that set something. False: CONSAN_ERR_OPTION or
- * CONSAN_ERR_IO; the text
- * begins with the file and line, or with CONSAN_OPTIONS. */
+ * CONSAN_ERR_IO; the text begins with the file and line, or with CONSAN_OPTIONS. */
 bool options_preset(struct options *o, const char *config, struct text *said, struct consan_err *e);
 /* Reads one file. */
 bool options_config(struct options *o, const char *path, struct consan_err *e);

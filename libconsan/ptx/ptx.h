@@ -10,6 +10,7 @@
 #include "ir.h"
 #include "loaded.h"
 #include "order.h"
+#include "ptx_site.h"
 #include "refuse.h"
 #include "tc_desc.h"
 #include "tmem_regs.h"

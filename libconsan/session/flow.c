@@ -184,7 +184,7 @@ uint32_t flow_common_loop(const struct flow *w, uint32_t a, uint32_t b)
 	return UINT32_MAX;
 }
 
-static bool dominates(const struct flow *w, uint32_t a, uint32_t b)
+bool flow_dominates(const struct flow *w, uint32_t a, uint32_t b)
 {
 	while (b != UINT32_MAX && b != a)
 		b = w->idom[b];
@@ -205,7 +205,7 @@ bool flow_passed_by_all(const struct flow *w, uint32_t b)
 		const uint32_t u = w->g->order[k];
 
 		for (uint32_t i = 0; i < w->block[u].nsucc; i++)
-			if (w->block[u].succ[i] == loop && !dominates(w, b, u))
+			if (w->block[u].succ[i] == loop && !flow_dominates(w, b, u))
 				return false;
 	}
 	return true;

@@ -38,6 +38,8 @@ uint32_t flow_common_loop(const struct flow *w, uint32_t a, uint32_t b);
 /* Do all threads that enter the innermost loop around the block (without one, the function) pass
  * it, in each iteration? */
 bool flow_passed_by_all(const struct flow *w, uint32_t b);
+/* Does every path from the entry to b pass a? */
+bool flow_dominates(const struct flow *w, uint32_t a, uint32_t b);
 /* Does every path from a to the end pass b? */
 bool flow_follows(const struct flow *w, uint32_t a, uint32_t b);
 

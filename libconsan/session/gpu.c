@@ -6,6 +6,7 @@
 #include "libconsan/base/base.h"
 #include "gpu_maps.h"
 #include "internal.h"
+#include "repair.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -356,6 +357,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (l->cost)
 		l->cost->check = progress_seconds() - start;
 	note_identical(c, &running, &d, &r);
+	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(running.check);

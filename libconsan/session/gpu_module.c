@@ -11,21 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t site_for(const struct ptx_module *m, const struct ptx_func *f,
-	const struct ptx_insn *i)
-{
-	char *text = base_strndup(m->text + i->text_at, i->text_len);
-	struct site s = { .kernel = f->name, .module = m->name, .ptx_line = i->line, .ptx = text,
-		.loc = i->loc };
-	uint32_t id;
-
-	s.constant = ptx_stores_constant(f, i, &s.value);
-	s.unread = ptx_result_unread(f, i);
-	id = site_add(&s);
-	free(text);
-	return id;
-}
-
 static void add_sites(struct gpu_module *m)
 {
 	const struct rewrite *r = m->code;
@@ -35,15 +20,15 @@ static void add_sites(struct gpu_module *m)
 	for (size_t k = 1; k < r->site.n; k++) {
 		const struct rewrite_site *s = &r->site.at[k];
 
-		m->site[k] = s->insn == last ? m->site[k - 1] : site_for(m->ptx, s->func, s->insn);
+		m->site[k] = s->insn == last ? m->site[k - 1] : ptx_site_add(s->func, s->insn);
 		last = s->insn;
 		for (uint32_t b = 0; b < s->nbatch; b++)
 			m->site[r->site.n + s->batch + b] =
-				site_for(m->ptx, s->func, r->batch.at[s->batch + b]);
+				ptx_site_add(s->func, r->batch.at[s->batch + b]);
 	}
 	for (size_t k = 0; k < r->reg_use.n; k++)
 		m->site[r->site.n + r->batch.n + k] =
-			site_for(m->ptx, r->reg_use.at[k].func, r->reg_use.at[k].insn);
+			ptx_site_add(r->reg_use.at[k].func, r->reg_use.at[k].insn);
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,

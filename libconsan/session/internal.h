@@ -25,6 +25,9 @@ struct session_finding {
 	bool suppressed;          /* recorded, but not shown, counted or announced */
 };
 
+/* A failed kernel<<<...>>>, for whose error its thread has not asked yet */
+struct unasked_call { const void *thread; uint32_t stack; };
+
 struct consan {
 	struct options opt;
 	struct check_policy policy;
@@ -59,6 +62,7 @@ struct consan {
 	void (*found)(void *user, const struct consan_finding *f);
 	void (*print)(void *user, const char *text, size_t n);
 	void *found_user, *print_user;
+	VEC(struct unasked_call) unasked;
 	uint32_t (*stack)(void);   /* the host's call stack; NULL: not known */
 	struct schedule schedule;  /* --schedule */
 	/* of which a launch has been tried in reverse order */
@@ -112,6 +116,10 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 /* ---- this_run.c ---- */
 /* Adds the command line, options and date of this process to r. */
 void session_add_run(struct results *r, const struct options *o);
+
+/* ---- calls.c ---- */
+/* The program ends, and asks for no more errors. */
+void session_end_calls(struct consan *c);
 
 /* ---- session.c ---- */
 /* Sets the knobs by --strict and --knob. */

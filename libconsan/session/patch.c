@@ -23,17 +23,9 @@ const struct ptx_insn *place_next_copy(const struct flow *w, const struct place 
 	return NULL;
 }
 
-/* The end of the statement, behind its semicolon. */
-static size_t end_of(const struct ptx_module *m, const struct ptx_insn *i)
-{
-	const size_t end = i->text_at + i->text_len;
-	const char *semicolon = memchr(m->text + end, ';', m->ntext - end);
-
-	return semicolon ? (size_t)(semicolon - m->text) + 1 : end;
-}
-
 struct patch { /* replaces [from, to) */
 	size_t from, to;
+	unsigned rank; /* place_rank() */
 	char ptx[sizeof ((struct place *)0)->ptx];
 };
 typedef VEC(struct patch) patches;
@@ -41,13 +33,13 @@ typedef VEC(struct patch) patches;
 static void add_patch(patches *all, const struct ptx_module *m, const struct place *p,
 	const struct ptx_insn *i)
 {
-	struct patch x = { i->text_at, i->text_at, "" };
+	struct patch x = { .from = i->text_at, .to = i->text_at, .rank = place_rank(p) };
 
 	snprintf(x.ptx, sizeof x.ptx, "%s", p->ptx);
 	if (p->kind == EDIT_AFTER)
-		x.from = x.to = end_of(m, i);
+		x.from = x.to = ptx_statement_end(m, i);
 	if (p->kind == EDIT_CHANGE)
-		x.to = end_of(m, i);
+		x.to = ptx_statement_end(m, i);
 	if (p->kind == EDIT_CHANGE && i != p->insn) {
 		char *text = base_strndup(m->text + i->text_at, i->text_len);
 
@@ -57,6 +49,11 @@ static void add_patch(patches *all, const struct ptx_module *m, const struct pla
 	vec_push(all, x);
 }
 
+unsigned place_rank(const struct place *p)
+{
+	return p->moved ? 2 : !strncmp(p->ptx, "bar", 3);
+}
+
 /* Insertions before the change of the same instruction. */
 static int by_offset(const void *a, const void *b)
 {
@@ -64,7 +61,9 @@ static int by_offset(const void *a, const void *b)
 
 	if (x->from != y->from)
 		return x->from < y->from ? -1 : 1;
-	return (x->to > y->to) - (x->to < y->to);
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 static int by_address(const void *a, const void *b)
@@ -87,7 +86,8 @@ static void all_copies(const struct flow *w, const struct place *x, insns *out)
 	qsort(out->at, out->n, sizeof *out->at, by_address);
 }
 
-/* Each copy of the instruction is moved to the copy of the place that has its number. */
+/* Each copy of the instruction is moved to the copy of the place that has its number; if a loop
+ * behind it was unrolled, to the last of its copies. */
 static void add_move(patches *all, const struct ptx_module *m, const struct flow *w,
 	const struct place *p)
 {
@@ -97,11 +97,14 @@ static void add_move(patches *all, const struct ptx_module *m, const struct flow
 
 	all_copies(w, &moved, &from);
 	all_copies(w, p, &at);
-	for (size_t i = 0; i < from.n && from.n == at.n; i++) {
-		snprintf(to.ptx, sizeof to.ptx, "%.*s;", (int)from.at[i]->text_len,
-			m->text + from.at[i]->text_at);
-		add_patch(all, m, &to, at.at[i]);
-		vec_push(all, ((struct patch){ from.at[i]->text_at, end_of(m, from.at[i]), " " }));
+	for (size_t i = 0, each = at.n / from.n; i < from.n && !(at.n % from.n); i++) {
+		const struct ptx_insn *behind = at.at[(i + 1) * each - 1];
+
+		if (!place_moved(w, from.at[i], behind, to.ptx, sizeof to.ptx))
+			break;
+		add_patch(all, m, &to, behind);
+		vec_push(all, ((struct patch){ .from = from.at[i]->text_at, .to = ptx_statement_end(m, from.at[i]),
+			.ptx = " " }));
 	}
 	vec_free(&from);
 	vec_free(&at);

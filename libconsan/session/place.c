@@ -227,12 +227,27 @@ static const struct ptx_insn *find(const struct ptx_module *m, uint32_t site,
 		for (size_t k = 0; k < m->func[i].ninsn; k++) {
 			const struct ptx_insn *x = &m->func[i].insn[k];
 
-			if (x->line == s->ptx_line && x->text_len == n && m->func[i].cfg
+			if (x->line == s->ptx_line && (!s->ptx_col || x->col == s->ptx_col)
+				&& x->text_len == n && m->func[i].cfg
 				&& !memcmp(m->text + x->text_at, s->ptx, n))
 				return x;
 		}
 	}
 	return NULL;
+}
+
+uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx)
+{
+	const size_t n = strlen(ptx);
+
+	for (size_t i = 0; i < p->m->nfunc; i++)
+		for (size_t k = 0; k < p->m->func[i].ninsn; k++) {
+			const struct ptx_insn *x = &p->m->func[i].insn[k];
+
+			if (x->line == line && x->text_len >= n && !memcmp(p->m->text + x->text_at, ptx, n))
+				return ptx_site_intern(&p->m->func[i], x);
+		}
+	return 0;
 }
 
 static uint32_t count_copies(const struct flow *w, const struct place *x)
@@ -246,9 +261,9 @@ static uint32_t count_copies(const struct flow *w, const struct place *x)
 
 /* Copies in unrolled loops are always edited. An inlined function may be the place to edit, or one
  * of its callers: both are candidates. A parity is mostly the caller's. */
-static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n)
+static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t n, size_t most)
 {
-	const size_t narrow = n;
+	const size_t narrow = n = n < most ? n : most;
 
 	for (size_t i = 0; i < narrow; i++) {
 		struct place wide = to[i], swap;
@@ -265,12 +280,74 @@ static size_t with_copies(const struct flow *w, struct place to[PLACES], size_t 
 	return n;
 }
 
+static bool names_register(const struct ptx_operand *o, uint32_t reg)
+{
+	bool named = o->kind == PO_REG && o->reg == reg;
+
+	for (unsigned i = 0; i < o->n && !named; i++)
+		named = names_register(&o->list[i], reg);
+	return named;
+}
+
+/* Does one instruction only write the register? */
+static bool written_once(const struct ptx_func *f, uint32_t reg)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < f->ninsn; i++)
+		for (unsigned k = 0; k < ptx_written(&f->insn[i]); k++)
+			n += names_register(&f->insn[i].operand[k], reg);
+	return n == 1;
+}
+
+bool place_moved(const struct flow *w, const struct ptx_insn *moved, const struct ptx_insn *to,
+	char *ptx, size_t n)
+{
+	const struct ptx_func *f = w->f;
+	const uint32_t b = w->g->block_of[moved - f->insn], d = w->idom[b];
+	const char *text = f->module->text + moved->text_at, *condition;
+	const struct ptx_insn *branch;
+	bool negated;
+
+	*ptx = 0;
+	if (flow_dominates(w, b, w->g->block_of[to - f->insn]) || d == UINT32_MAX)
+		return snprintf(ptx, n, "%.*s;", (int)moved->text_len, text) < (int)n;
+	branch = &f->insn[w->block[d].end - 1];
+	if (branch->guard == PTX_NO_REG || w->block[d].nsucc != 2 || moved->guard != PTX_NO_REG
+		|| (w->block[d].succ[0] != b && w->block[d].succ[1] != b)
+		|| !written_once(f, branch->guard))
+		return false;
+	condition = f->reg[branch->guard].name;
+	negated = branch->guard_negated != (w->block[d].succ[0] != b);
+	return snprintf(ptx, n, "@%s%s %.*s;", negated ? "!" : "", condition, (int)moved->text_len,
+		text) < (int)n;
+}
+
+/* Keeps the places to which the instruction can be moved. */
+static size_t moves(const struct flow *w, const struct ptx_insn *moved, struct place to[PLACES],
+	size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct place x = to[i];
+
+		if (!place_moved(w, moved, x.insn, x.ptx, sizeof x.ptx))
+			continue;
+		x.moved = moved;
+		x.copies = count_copies(w, &x);
+		to[kept++] = x;
+	}
+	return kept;
+}
+
 static bool is_barrier(const char *ptx)
 {
 	return !strncmp(ptx, "bar", 3);
 }
 
-size_t place_edit(struct placer *placer, const struct finding_edit *e, struct place to[PLACES])
+size_t place_edit(struct placer *placer, const struct finding_edit *e, size_t most,
+	struct place to[PLACES])
 {
 	const struct ptx_module *m = placer->m;
 	const struct ptx_func *f, *g;
@@ -288,18 +365,14 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
 		to[0].own = p.w->own[x - f->insn];
-		return with_copies(p.w, to, 1);
+		return with_copies(p.w, to, 1, most);
 	}
 	at = (uint32_t)(x - f->insn);
 	p.one_row = until && f == g && p.w->first[at] == p.w->first[until - f->insn];
 	if (e->kind == EDIT_MOVE) {
 		if (until && f == g)
 			add_behind(&p, (uint32_t)(until - f->insn), at);
-		for (size_t i = 0; i < p.n; i++)
-			to[i].moved = x;
-		for (size_t i = 0; i < p.n; i++)
-			to[i].copies = count_copies(p.w, &to[i]);
-		return p.n;
+		return moves(p.w, x, to, p.n);
 	}
 	if (e->kind == EDIT_BEFORE) {
 		add_before(&p, at);
@@ -314,7 +387,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, struct pl
 			add(&p, (uint32_t)(until - f->insn), EDIT_BEFORE);
 		}
 	}
-	return with_copies(p.w, to, p.n);
+	return with_copies(p.w, to, p.n, most);
 }
 
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)
@@ -344,16 +417,11 @@ bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)
 
 struct finding_edit place_to_edit(const struct place *p)
 {
-	const struct ptx_module *m = p->func->module;
-	char *text = base_strndup(m->text + p->insn->text_at, p->insn->text_len);
-	const struct site s = { .kernel = p->func->name, .module = m->name, .ptx_line = p->insn->line,
-		.ptx = text, .loc = p->insn->loc };
-	struct finding_edit e = { .kind = (uint8_t)p->kind, .site = site_intern(&s) };
+	struct finding_edit e = { .kind = (uint8_t)p->kind, .site = ptx_site_intern(p->func, p->insn) };
 
 	snprintf(e.ptx, sizeof e.ptx, "%s", p->ptx);
 	snprintf(e.form, sizeof e.form, "%s", p->form);
 	e.copies = p->copies ? p->copies + 1 : 0;
-	free(text);
 	return e;
 }
 

@@ -16,7 +16,8 @@ struct place {
 	/* also at so many other instructions that the compiler made of this source place */
 	uint32_t copies;
 	bool wide;  /* wherever its function was inlined; else only in loops that were unrolled */
-	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place */
+	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place; ptx
+				 has it with the condition under which it is executed there */
 	char form[sizeof ((struct finding_edit *)0)->form];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];
 };
@@ -26,9 +27,12 @@ struct placer;
 struct placer *placer_open(const struct ptx_module *m);
 void placer_close(struct placer *p);
 
-/* The places of an edit that can be made (its ptx is not ""), the best first. Returns their number:
- * 0 if the instructions are not in this module. */
-size_t place_edit(struct placer *p, const struct finding_edit *e, struct place to[PLACES]);
+/* The site of the instruction on this line that begins with this text; 0: none. */
+uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx);
+/* The places of an edit that can be made (its ptx is not ""), the best first, at most so many. Returns
+ * their number: 0 if the instructions are not in this module. */
+size_t place_edit(struct placer *p, const struct finding_edit *e, size_t most,
+	struct place to[PLACES]);
 /* The barrier of the CTA, or of a part of it, that the thread has passed last before the
  * instruction. False: none. */
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n);
@@ -39,6 +43,13 @@ struct flow;
 /* The next instruction that the source place of `x` became, after the index *at, or NULL. Of a row
  * that is inserted at, the first or last one. */
 const struct ptx_insn *place_next_copy(const struct flow *w, const struct place *x, uint32_t *at);
+/* The statement of an instruction that is moved to `to`: under the condition of the branch around it,
+ * if that does not hold there. False: it cannot be moved there. */
+bool place_moved(const struct flow *w, const struct ptx_insn *moved, const struct ptx_insn *to,
+	char *ptx, size_t n);
+/* Of what is inserted at one instruction, the lowest comes first: fences and waits belong before a
+ * barrier, and a barrier before an arrive that is moved there. */
+unsigned place_rank(const struct place *p);
 /* The text of the module with n edits. Lines keep their numbers. The caller frees `out`. */
 void place_apply(struct placer *p, const struct place *at, size_t n, struct text *out);
 

@@ -1,6 +1,6 @@
 /* repair: see repair.h. */
 #include "repair.h"
-#include "place.h"
+#include "attempt.h"
 #include "trial.h"
 
 #include <signal.h>
@@ -15,14 +15,14 @@
 #define AUTO_SECONDS 2.0
 #define AUTO_LAUNCH 0.5     /* seconds: longer launches are not tried again */
 #define ALWAYS_SECONDS 60.0 /* of a launch, with verify_fixes=yes */
-enum { MAX_CANDIDATES = 48, ROUNDS = 4 }; /* of a launch; edits that are kept */
 
 struct repair {
 	struct consan *c;
 	const struct consan_launch *l;
 	const void *params;
 	struct check_config config;
-	struct trials *trials;
+	struct trials *trials; /* NULL: edits will not be tried */
+	enum finding_untried untried;
 };
 
 /* ---- may the launch be run again? ---- */
@@ -68,29 +68,63 @@ static bool watches_children(void)
 	return sigaction(SIGCHLD, NULL, &a) || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN);
 }
 
-/* Only under consan-run (records): a program that uses the library may not expect a fork. */
-static bool cheap(struct consan *c, const struct consan_launch *l)
+/* Why the launch is not worth a copy of the process by default. */
+static enum finding_untried too_costly(struct consan *c, const struct consan_launch *l)
 {
+	if (!c->records) /* a program that uses the library may not expect a fork */
+		return UNTRIED_library;
 	for (size_t i = 0; i < c->prepared.n; i++)
 		if (c->prepared.at[i] == l->kernel)
-			return false;
-	return c->records && c->prepared.n < AUTO_KERNELS && c->trial_seconds < AUTO_SECONDS
-		&& !watches_children() && device_bytes() <= AUTO_BYTES;
+			return UNTRIED_later_launch;
+	if (c->prepared.n >= AUTO_KERNELS || c->trial_seconds >= AUTO_SECONDS)
+		return UNTRIED_no_time;
+	if (device_bytes() > AUTO_BYTES)
+		return UNTRIED_too_large;
+	return watches_children() ? UNTRIED_signals : UNTRIED_NONE;
+}
+
+static enum finding_untried why_untried(struct consan *c, const struct consan_launch *l)
+{
+	enum finding_untried why = UNTRIED_NONE;
+
+	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_NO)
+		return UNTRIED_option;
+	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_AUTO)
+		why = too_costly(c, l);
+	return why == UNTRIED_NONE && shares_memory() ? UNTRIED_shared : why;
 }
 
 /* ---- in the copy of the process ---- */
 
-static void add_result(const struct consan *c, const struct finding *f, struct trial_result *out)
+static struct trial_place place_of(uint32_t site)
 {
-	struct trial_finding x = { .rule = f->rule };
+	struct trial_place p = { .line = site_get(site)->ptx_line };
+
+	snprintf(p.ptx, sizeof p.ptx, "%s", site_get(site)->ptx);
+	return p;
+}
+
+/* Does it count? Notes and what is suppressed do not. */
+static bool key_of(const struct consan *c, const struct finding *f, struct trial_key *key)
+{
+	uint32_t line[2];
 
 	if (f->severity == SEV_NOTE
 		|| suppress_match(&c->suppressions, f) < c->suppressions.suppression.n)
-		return;
+		return false;
 	for (unsigned i = 0; i < 2; i++)
-		x.line[i] = i < f->nsides ? site_get(f->side[i].site)->ptx_line : 0;
-	if (x.line[0] > x.line[1])
-		x = (struct trial_finding){ x.rule, { x.line[1], x.line[0] } };
+		line[i] = i < f->nsides ? site_get(f->side[i].site)->ptx_line : 0;
+	*key = (struct trial_key){ f->rule, { line[line[0] > line[1]], line[line[0] <= line[1]] } };
+	return true;
+}
+
+static void add_result(const struct consan *c, const struct finding *f, struct trial_result *out)
+{
+	struct trial_finding x = { .edit = f->edit, .site = place_of(f->edit.site),
+		.until = place_of(f->edit.until) };
+
+	if (!key_of(c, f, &x.key))
+		return;
 	out->at = base_resize(out->at, (out->n + 1) * sizeof *out->at);
 	out->at[out->n++] = x;
 }
@@ -147,19 +181,17 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config)
 {
-	struct repair *r;
+	struct repair *r = base_alloc(sizeof *r);
 
-	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_NO
-		|| (c->opt.verify_fixes == OPT_VERIFY_FIXES_AUTO && !cheap(c, l)) || shares_memory())
-		return NULL;
-	vec_push(&c->prepared, l->kernel);
-	r = base_alloc(sizeof *r);
-	*r = (struct repair){ .c = c, .l = l, .params = params, .config = *config };
-	r->trials = trials_open(run, r);
-	if (r->trials)
+	*r = (struct repair){ .c = c, .l = l, .params = params, .config = *config,
+		.untried = why_untried(c, l) };
+	if (r->untried != UNTRIED_NONE)
 		return r;
-	free(r);
-	return NULL;
+	vec_push(&c->prepared, l->kernel);
+	r->trials = trials_open(run, r);
+	if (!r->trials)
+		r->untried = UNTRIED_no_copy;
+	return r;
 }
 
 void repair_close(struct repair *r)
@@ -172,308 +204,38 @@ void repair_close(struct repair *r)
 
 /* ---- after the launch ---- */
 
-struct candidate {
-	struct place place;
-	size_t finding;
-	unsigned order; /* the lowest is tried first */
-};
-
-struct state { /* of a finding */
-	struct trial_finding key;
-	bool counts;    /* above a note, not suppressed */
-	bool solved;
-};
-
-struct attempt {
-	struct repair *r;
-	struct check *check;
-	struct placer *placer;
+static struct attempt_finding *findings_of(const struct consan *c, struct check *check)
+{
 	const struct finding *const *f;
-	struct state *state;
-	size_t n;
-	VEC(struct candidate) candidate;
-	VEC(struct place) kept;
-	double used, limit, each;
-};
+	const size_t n = check_findings(check, &f);
+	struct attempt_finding *of = n ? base_alloc(n * sizeof *of) : NULL;
 
-/* Of the edits that hints name those that change an instruction are the surest; then comes what is
- * inserted at one instruction, then barriers. Further places of an edit come later. */
-static unsigned order_of(const struct finding *f, const struct place *p, size_t k)
-{
-	const unsigned kind = p->kind == EDIT_CHANGE ? 0 : f->edit.kind != EDIT_BETWEEN ? 1 : 2;
-
-	return (unsigned)(4 * k) + kind + (f->severity == SEV_WARNING ? 8 : 0);
-}
-
-static void add_candidates(struct attempt *a, size_t i, const struct place *to, size_t n)
-{
-	for (size_t k = 0; k < n && a->r && a->state[i].counts; k++) {
-		bool known = a->candidate.n == MAX_CANDIDATES;
-
-		for (size_t c = 0; c < a->candidate.n && !known; c++)
-			known = place_same(&a->candidate.at[c].place, &to[k]);
-		if (!known)
-			vec_push(&a->candidate, ((struct candidate){ to[k], i, order_of(a->f[i], &to[k], k) }));
-	}
-}
-
-/* In a hang, any of the waits may test the wrong parity, or count threads that do not arrive. */
-static void add_waits(struct attempt *a, size_t i)
-{
-	const struct finding *f = a->f[i];
-
-	for (unsigned k = 0; k < f->nwaiters; k++) {
-		const struct finding_waiter *w = &f->waiter[k];
-		struct finding wait = { 0 };
-		struct place to[PLACES];
-		char form[24] = "^2";
-
-		if (!strcmp(w->on.kind, "named barrier") && w->on.expected > w->on.pending)
-			snprintf(form, sizeof form, "#1=%u", w->on.expected - w->on.pending);
-		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
-			continue;
-		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
-		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, to));
-	}
-}
-
-/* The finding shows the first place until another one is known to be better. */
-static void place_finding(struct attempt *a, size_t i)
-{
-	struct finding_edit e = a->f[i]->edit;
-	const bool warp = e.kind == EDIT_BETWEEN && !strncmp(e.ptx, "bar.warp.sync", 13);
-	struct place to[PLACES];
-	char named[sizeof e.ptx];
-	size_t n;
-
-	/* warps with roles of their own have named barriers */
-	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->placer, e.site, named, sizeof named))
-		snprintf(e.ptx, sizeof e.ptx, "%s", named);
-	n = place_edit(a->placer, &e, to);
-	add_candidates(a, i, to, n);
-	if (n && e.kind != EDIT_CHANGE && e.kind != EDIT_MOVE) {
-		const struct finding_edit placed = place_to_edit(&to[0]);
-
-		check_edit(a->check, i, &placed, true);
-	}
-	add_waits(a, i);
-	/* the example is of one warp, but others may be involved as well */
-	if (warp && place_barrier(a->placer, e.site, e.ptx, sizeof e.ptx))
-		add_candidates(a, i, to, place_edit(a->placer, &e, to));
-	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
-		|| !strncmp(e.ptx, "barrier.cluster", 15))
-		return;
-	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
-	add_candidates(a, i, to, place_edit(a->placer, &e, to));
-}
-
-static int by_order(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	return (x->finding > y->finding) - (x->finding < y->finding);
-}
-
-static bool has_key(const struct trial_result *r, const struct trial_finding *key)
-{
-	for (uint32_t i = 0; i < r->n; i++)
-		if (!memcmp(&r->at[i], key, sizeof *key))
-			return true;
-	return false;
-}
-
-/* Did the edit remove findings and add none? */
-static bool better(const struct attempt *a, const struct trial_result *r)
-{
-	size_t left = 0, before = 0;
-
-	for (uint32_t k = 0; k < r->n; k++) {
-		bool known = false;
-
-		for (size_t i = 0; i < a->n && !known; i++)
-			known = a->state[i].counts && !a->state[i].solved
-				&& !memcmp(&a->state[i].key, &r->at[k], sizeof r->at[k]);
-		if (!known)
-			return false;
-	}
-	for (size_t i = 0; i < a->n; i++) {
-		before += a->state[i].counts && !a->state[i].solved;
-		left += a->state[i].counts && !a->state[i].solved && has_key(r, &a->state[i].key);
-	}
-	return left < before;
-}
-
-static struct finding_edit edit_of(const struct attempt *a, const struct candidate *c)
-{
-	struct finding_edit e = a->f[c->finding]->edit;
-
-	if (!c->place.moved)
-		return place_to_edit(&c->place);
-	e.verified = VERIFIED_NOT_TRIED;
-	return e;
-}
-
-static void keep(struct attempt *a, const struct candidate *c, const struct trial_result *r)
-{
-	struct finding_edit e = edit_of(a, c);
-
-	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
-	e.left = r->n;
-	e.others = (uint32_t)a->kept.n;
-	vec_push(&a->kept, c->place);
-	for (size_t i = 0; i < a->n; i++) {
-		struct state *s = &a->state[i];
-
-		if (!s->counts || s->solved || has_key(r, &s->key))
-			continue;
-		s->solved = true;
-		/* the hint of a hang names the wait that seemed to be the culprit */
-		check_edit(a->check, i, &e, !a->f[i]->nwaiters || a->f[i]->edit.site == e.site
-			|| site_get(a->f[i]->edit.site)->ptx_line == site_get(e.site)->ptx_line);
-	}
-}
-
-/* The edit that a finding shows was tried, and the finding remained. */
-static void refute(struct attempt *a, const struct candidate *c, const struct trial_result *r)
-{
-	const struct finding_edit e = edit_of(a, c);
-
-	for (size_t i = 0; i < a->n; i++) {
-		struct finding_edit shown = a->f[i]->edit;
-
-		if (a->state[i].solved || shown.verified || shown.kind != e.kind || shown.copies != e.copies
-			|| strcmp(shown.ptx, e.ptx)
-			|| site_get(shown.site)->ptx_line != site_get(e.site)->ptx_line
-			|| (r->done && a->state[i].counts && !has_key(r, &a->state[i].key)))
-			continue;
-		shown.verified = VERIFIED_NOT;
-		check_edit(a->check, i, &shown, true);
-	}
-}
-
-static size_t unsolved(const struct attempt *a)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < a->n; i++)
-		n += a->state[i].counts && !a->state[i].solved;
-	return n;
-}
-
-static void try_one(struct attempt *a, const struct candidate *c, bool brief,
-	struct trial_result *r)
-{
-	struct trial_request q = { .seconds = a->each, .brief = brief };
-	const double begin = progress_seconds();
-	struct text text = { 0 };
-
-	vec_push(&a->kept, c->place);
-	place_apply(a->placer, a->kept.at, a->kept.n, &text);
-	a->kept.n--;
-	q.n = text.n;
-	trials_try(a->r->trials, text.at, &q, r);
-	text_free(&text);
-	a->used += progress_seconds() - begin;
-}
-
-/* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */
-static bool vacuous(const struct candidate *c, const struct trial_result *r)
-{
-	return *c->place.form == '^' && r->idle;
-}
-
-/* Keeps the first candidate that leaves no finding. */
-static bool find_clean(struct attempt *a)
-{
-	for (size_t k = 0; k < a->candidate.n && a->used < a->limit; k++) {
-		const struct candidate *c = &a->candidate.at[k];
-		struct trial_result r;
-		bool clean;
-
-		if (a->state[c->finding].solved)
-			continue;
-		try_one(a, c, true, &r);
-		clean = r.done && !r.n && !vacuous(c, &r);
-		if (clean)
-			keep(a, c, &r);
-		free(r.at);
-		if (clean)
-			return true;
-	}
-	return false;
-}
-
-/* Keeps the candidate that leaves the fewest findings. False: none removes one, or no time is
- * left. */
-static bool find_best(struct attempt *a)
-{
-	struct trial_result best = { 0 };
-	const struct candidate *with = NULL;
-
-	for (size_t k = 0; k < a->candidate.n && a->used < a->limit; k++) {
-		const struct candidate *c = &a->candidate.at[k];
-		struct trial_result r;
-
-		if (a->state[c->finding].solved)
-			continue;
-		try_one(a, c, false, &r);
-		if (r.done && better(a, &r) && !vacuous(c, &r) && (!with || r.n < best.n)) {
-			free(best.at);
-			best = r;
-			with = c;
-			continue;
-		}
-		if (!a->kept.n)
-			refute(a, c, &r);
-		free(r.at);
-	}
-	if (with)
-		keep(a, with, &best);
-	free(best.at);
-	return with && a->used < a->limit;
-}
-
-/* One edit usually removes all findings. */
-static void try_all(struct attempt *a)
-{
-	if (a->candidate.n)
-		qsort(a->candidate.at, a->candidate.n, sizeof *a->candidate.at, by_order);
-	for (unsigned round = 0; round < ROUNDS && unsolved(a); round++)
-		if (find_clean(a) || !find_best(a))
-			break;
+	for (size_t i = 0; i < n; i++)
+		of[i].counts = key_of(c, f[i], &of[i].key);
+	return of;
 }
 
 void repair_launch(struct repair *r, struct consan *c, const struct consan_launch *l,
 	struct check *check, double seconds)
 {
 	const bool always = c->opt.verify_fixes == OPT_VERIFY_FIXES_YES;
-	struct attempt a = { .r = r, .check = check };
+	const bool brief = always || seconds <= AUTO_LAUNCH;
+	const struct attempt_limits limits = { .each = 0.5 + 4 * seconds,
+		.all = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds };
+	struct attempt_finding *of = findings_of(c, check);
 
-	a.n = check_findings(check, &a.f);
-	if (!a.n)
-		return;
-	if (!always && seconds > AUTO_LAUNCH)
-		a.r = NULL;
-	a.each = 0.5 + 4 * seconds;
-	a.limit = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds;
-	a.placer = placer_open(l->kernel->module->ptx);
-	a.state = base_alloc(a.n * sizeof *a.state);
-	for (size_t i = 0; i < a.n; i++) {
-		struct trial_result key = { 0 };
+	if (of)
+		c->trial_seconds += attempt_edits(brief ? r->trials : NULL, l->kernel->module->ptx, check,
+			of, &limits, brief ? r->untried : UNTRIED_too_long);
+	free(of);
+}
 
-		add_result(c, a.f[i], &key);
-		a.state[i].counts = key.n;
-		if (key.n)
-			a.state[i].key = key.at[0];
-		free(key.at);
-		place_finding(&a, i);
-	}
-	try_all(&a);
-	c->trial_seconds += a.used;
-	placer_close(a.placer);
-	vec_free(&a.candidate);
-	vec_free(&a.kept);
-	free(a.state);
+void repair_place(struct consan *c, const struct ptx_module *m, struct check *check,
+	enum finding_untried untried)
+{
+	struct attempt_finding *of = findings_of(c, check);
+
+	if (of)
+		attempt_edits(NULL, m, check, of, &(struct attempt_limits){ 0 }, untried);
+	free(of);
 }

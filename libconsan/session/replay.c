@@ -186,8 +186,10 @@ static void judge(struct replay *p, struct replayed *r, const char *unchecked)
 {
 	const struct finding *const *found;
 	struct check_stats stats = { 0 };
-	size_t n = check_findings(r->check, &found);
+	size_t n;
 
+	check_untried(r->check, UNTRIED_replay);
+	n = check_findings(r->check, &found);
 	for (size_t i = 0; i < n; i++)
 		results_add_finding(&p->results, found[i]);
 	check_stats(r->check, &stats);

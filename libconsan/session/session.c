@@ -171,6 +171,7 @@ void consan_close(struct consan *c)
 		return;
 	if (c->save && !event_writer_close(c->save, &e))
 		consan_remark(c, REMARK_NOTE, e.text);
+	session_end_calls(c);
 	for (size_t i = 0; i < c->findings.n; i++)
 		if (c->findings.at[i]->recorded != c->findings.at[i]->f.seen)
 			session_record_finding(c, i);

@@ -57,8 +57,12 @@ struct consan_call {
 	uint32_t stack;        /* of consan_host_stack() */
 };
 void consan_call_failed(struct consan *c, const struct consan_call *call);
-/* No later call asked for the error of the failed call with this call stack. */
-void consan_call_ignored(struct consan *c, uint32_t stack);
+/* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the report
+ * says so if the thread (an address that is its own) does not ask for it. */
+void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack);
+void consan_call_asked(struct consan *c, const void *thread); /* cudaGetLastError() */
+/* Is it the call stack of a library of CUDA, which handles the error itself? */
+bool consan_call_implicit(uint32_t stack);
 /* Does --report-api-errors want a call that failed? implicit: made by a library. */
 bool consan_reports_calls(struct consan *c, bool implicit);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that

@@ -6,11 +6,22 @@
 #ifndef CONSAN_TRIAL_H
 #define CONSAN_TRIAL_H
 
-#include "libconsan/base/base.h"
+#include "libconsan/finding/finding.h"
 
 /* A finding above a note, by its PTX lines, the lower one first; 0: no instruction. */
-struct trial_finding {
+struct trial_key {
 	uint32_t rule, line[2];
+};
+
+/* The edit of such a finding. Sites of a copy are unknown elsewhere; lines are those of all texts. */
+struct trial_place {
+	uint32_t line;  /* 0: none */
+	char ptx[96];   /* the first bytes of the instruction there */
+};
+struct trial_finding {
+	struct trial_key key;
+	struct finding_edit edit; /* without sites */
+	struct trial_place site, until;
 };
 
 struct trial_result {

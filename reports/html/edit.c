@@ -20,7 +20,9 @@ static void ptx_line(struct html *h, const char *class, const char *sign, const 
 static void patch(struct html *h, const struct finding_edit *e)
 {
 	const struct site *s = site_get(e->site);
-	const bool replaced = e->kind == EDIT_CHANGE && *e->ptx;
+	const bool moved = e->kind == EDIT_MOVE || e->kind == EDIT_MOVE_BEFORE;
+	const bool replaced = (e->kind == EDIT_CHANGE || moved) && *e->ptx;
+	const char *until = e->until ? site_get(e->until)->ptx : "";
 	struct markup *m = &h->m;
 
 	mu_class(m, "pre", "ptx patch");
@@ -31,33 +33,43 @@ static void patch(struct html *h, const struct finding_edit *e)
 	mu_text(m, "\n");
 	if (e->kind != EDIT_BEFORE)
 		ptx_line(h, replaced ? "removed" : NULL, replaced ? "-" : " ", s->ptx);
+	if (e->kind == EDIT_MOVE)
+		ptx_line(h, NULL, " ", until);
 	ptx_line(h, "added", "+", e->ptx);
 	if (e->kind == EDIT_BEFORE)
 		ptx_line(h, NULL, " ", s->ptx);
-	if (e->until)
-		ptx_line(h, NULL, " ", site_get(e->until)->ptx);
+	if (e->kind != EDIT_MOVE)
+		ptx_line(h, NULL, " ", until);
 	mu_close(m, "pre");
+}
+
+static void one_edit(struct html *h, const struct finding_edit *e)
+{
+	struct text what = { 0 };
+
+	describe_edit(&what, e);
+	if (what.n)
+		mu_element(&h->m, "strong", NULL, "%s", what.at);
+	if (what.n && *e->ptx)
+		patch(h, e);
+	text_free(&what);
 }
 
 void html_edit(struct html *h, const struct finding *f)
 {
-	const struct finding_edit *e = &f->edit;
-	struct text what = { 0 }, verified = { 0 };
+	struct text verified = { 0 };
 	struct markup *m = &h->m;
 
-	describe_edit(&what, e);
-	if (!what.n)
+	if (f->edit.kind == EDIT_NONE)
 		return;
-	describe_verified(&verified, e);
+	describe_verified(&verified, f);
 	mu_element(m, "dt", NULL, "change");
 	mu_class(m, "dd", "change");
-	mu_element(m, "strong", NULL, "%s", what.at);
+	one_edit(h, &f->edit);
+	one_edit(h, &f->also);
 	if (verified.n)
-		mu_element(m, "span", e->verified == VERIFIED_CLEAN ? "chip ok" : "chip", "%s",
+		mu_element(m, "span", f->edit.verified == VERIFIED_CLEAN ? "chip ok" : "chip", "%s",
 			verified.at);
-	if (*e->ptx)
-		patch(h, e);
 	mu_close(m, "dd");
-	text_free(&what);
 	text_free(&verified);
 }

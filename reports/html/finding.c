@@ -32,7 +32,7 @@ static void explanation(struct html *h, const struct finding *f)
 	clause(m, f->side[0].host ? edge_label(f) : "cause", "missing", f->edge);
 	html_edit(h, f);
 	clause(m, "hint", "fix", f->hint);
-	clause(m, "fix", "fix", rule->fix);
+	clause(m, "fix", "fix", finding_fix(f));
 	if (h->shown <= HTML_MANY)
 		clause(m, "why", NULL, rule->why);
 	if (*f->barrier.kind) {

@@ -7,6 +7,7 @@
  *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
  *                 chooses what it shows
  *   memory.c      maps of shared and global memory, table of mbarrier states
+ *   tensor_memory.c  map of tensor memory
  *   wait_graph.c  wait-for graph of a hang
  *   coverage.c    tables of checked kernels, remarks and bank conflicts
  *   rules.c       the rules of the findings on the page; the page of all rules
@@ -58,6 +59,9 @@ void html_timeline_defs(struct html *h); /* the symbols, once on a page */
 /* memory.c */
 void html_memory(struct html *h, const struct finding *f);
 void html_mbarriers(struct html *h, const struct finding *f);
+
+/* tensor_memory.c: of the CTA of this side. */
+void html_tensor_memory(struct html *h, const struct finding *f, const struct finding_side *s);
 
 /* wait_graph.c: nothing if no warp waits. */
 void html_wait_graph(struct html *h, const struct finding *f);

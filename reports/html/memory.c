@@ -161,6 +161,8 @@ static void draw_buffers(struct map *p)
 		const struct history_buffer *b = &p->y->buffer[i];
 		struct text name = { 0 }, title = { 0 };
 
+		if (b->kind == BUFFER_COLUMNS)
+			continue;
 		buffer_name(&name, p->y, i);
 		text_printf(&title, "%s: 0x%x, ", name.at, b->addr);
 		describe_size(&title, b->bytes);
@@ -235,7 +237,7 @@ static void zoom(struct map *p)
 	for (uint32_t i = 0; p->y && i < p->y->nbuffers; i++) {
 		const struct history_buffer *b = &p->y->buffer[i];
 
-		if (b->addr <= lo && (uint64_t)b->addr + b->bytes >= hi
+		if (b->kind != BUFFER_COLUMNS && b->addr <= lo && (uint64_t)b->addr + b->bytes >= hi
 				&& (!least || b->bytes < least->bytes))
 			least = b;
 	}
@@ -318,6 +320,8 @@ void html_memory(struct html *h, const struct finding *f)
 			shared_map(h, f, s);
 		if (s->space == SP_GLOBAL && s->buffer_bytes)
 			global_map(h, f, s);
+		if (s->space == SP_TMEM)
+			html_tensor_memory(h, f, s);
 	}
 }
 

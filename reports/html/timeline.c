@@ -18,7 +18,7 @@ static void title(struct timeline *p, const struct history_step *s)
 {
 	struct text t = { 0 };
 
-	if (s->kind == STEP_signal)
+	if (step_is_signal((enum step_kind)s->kind))
 		text_printf(&t, "asynchronous engine");
 	else if (s->warp == HISTORY_OTHERS)
 		text_printf(&t, "other warps");
@@ -178,7 +178,7 @@ static void draw_flight(struct timeline *p, uint32_t i)
 	title(p, a);
 	mu_close(m, "rect");
 	path(m, "ar thin", "M%d %dV%d", x, timeline_step_y(p, a) + 7, y);
-	if (k < p->n && s->kind != STEP_signal)
+	if (k < p->n && !step_is_signal((enum step_kind)s->kind))
 		path(m, "ar thin", "M%d %dV%d", end, y, timeline_step_y(p, s) + 8);
 }
 
@@ -318,7 +318,7 @@ static void legend(struct html *h)
 		{ "#mR", "mr", "release: arrive, commit" },
 		{ "#mA", "ma", "acquire: wait returns" },
 		{ "#mP", "ma", "wait begins" }, { "#mC", "mc", "phase completes" },
-		{ "#mI", "mi", "copy or wgmma is issued" }, { "#mL", "mi", "copy completes" },
+		{ "#mI", "mi", "operation is issued" }, { "#mL", "mi", "operation completes" },
 		{ "#mF", "mf", "fence" }, { "#mX", "mx", "the finding" },
 	};
 	struct markup *m = &h->m;
@@ -355,8 +355,8 @@ static void list_steps(struct timeline *p)
 			describe_cta(&t, p->f, s->cta);
 			text_printf(&t, " ");
 		}
-		if (s->kind == STEP_signal)
-			text_printf(&t, "%s: ", engine_name[TMA]);
+		if (step_is_signal((enum step_kind)s->kind))
+			text_printf(&t, "%s: ", engine_name[step_engine(s)]);
 		else if (s->warp == HISTORY_OTHERS)
 			text_printf(&t, "other warps: ");
 		else

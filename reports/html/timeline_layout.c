@@ -75,9 +75,9 @@ static void find_lanes(struct timeline *p)
 	for (uint32_t i = 0; i < p->n; i++) {
 		const struct history_step *s = &p->y->step[p->pick[i]];
 
-		if (s->kind == STEP_signal || step_is_issue(s))
+		if (step_is_signal((enum step_kind)s->kind) || step_is_issue(s))
 			add_lane(p, s->cta, 0, step_engine(s));
-		if (s->kind != STEP_signal)
+		if (!step_is_signal((enum step_kind)s->kind))
 			add_lane(p, s->cta, s->warp, WARP);
 	}
 	qsort(p->lane, p->nlanes, sizeof *p->lane, by_lane);
@@ -98,7 +98,8 @@ int timeline_lane_y(const struct timeline *p, const struct lane *l)
 
 int timeline_step_y(const struct timeline *p, const struct history_step *s)
 {
-	const struct lane *l = timeline_lane(p, s->cta, s->warp, s->kind == STEP_signal ? TMA : WARP);
+	const struct lane *l = timeline_lane(p, s->cta, s->warp, step_is_signal((enum step_kind)s->kind)
+		? step_engine(s) : WARP);
 
 	if (!l)
 		l = timeline_lane(p, s->cta, HISTORY_OTHERS, WARP);

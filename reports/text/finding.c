@@ -177,7 +177,7 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 		page_add(p, PLAIN, " %u" NBSP "B at %s" NBSP "0x%llx", s->bytes,
 			space_text(s->space), addr);
 	}
-	if (s->space == SP_SHARED && s->peer != s->cta)
+	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
 }
 
@@ -395,28 +395,28 @@ static void add_instruction_line(struct page *p, enum page_style style, const ch
 	const char *ptx)
 {
 	char *line = *ptx == '{' ? base_strdup(ptx) : short_instruction(ptx);
+	const size_t n = strlen(line);
 
 	page_indent(p, CONTENT);
+	p->indent += 4;
 	page_verbatim(p, style, sign);
-	page_verbatim(p, style, line);
-	page_verbatim(p, style, line[0] && line[strlen(line) - 1] != ';' && line[strlen(line) - 1] != '}'
-		? ";" : "");
+	page_add(p, style, "%s%s", line, n && line[n - 1] != ';' && line[n - 1] != '}' ? ";" : "");
 	free(line);
 }
 
-/* Where to edit, the change as a diff of the PTX, and what it was verified to do. */
-static void add_edit(struct page *p, const struct finding_edit *e)
+/* Where to edit, and the change as a diff of the PTX. */
+static void add_edit(struct page *p, const char *label, const struct finding_edit *e)
 {
 	const struct site *s = site_get(e->site);
-	struct text what = { 0 }, verified = { 0 };
+	struct text what = { 0 };
 
 	describe_edit(&what, e);
 	if (!what.n)
 		return;
-	page_label(p, "edit", DIM);
+	page_label(p, label, DIM);
 	page_add(p, BOLD, "%s", what.at);
 	page_add(p, DIM, "  [%s:%u]", file_base_name(s->module), s->ptx_line);
-	if ((e->kind == EDIT_CHANGE || e->kind == EDIT_MOVE) && *s->ptx)
+	if ((e->kind == EDIT_CHANGE || e->until) && e->kind != EDIT_BETWEEN && *s->ptx)
 		add_instruction_line(p, *e->ptx ? RED : PLAIN, *e->ptx ? "- " : "  ", s->ptx);
 	if (e->kind == EDIT_MOVE)
 		add_instruction_line(p, PLAIN, "  ", site_get(e->until)->ptx);
@@ -426,12 +426,23 @@ static void add_edit(struct page *p, const struct finding_edit *e)
 		add_instruction_line(p, GREEN, "+ ", e->ptx);
 	if (e->kind == EDIT_BEFORE && *e->ptx)
 		add_instruction_line(p, PLAIN, "  ", s->ptx);
-	describe_verified(&verified, e);
+	if (e->kind == EDIT_MOVE_BEFORE)
+		add_instruction_line(p, PLAIN, "  ", site_get(e->until)->ptx);
+	text_free(&what);
+}
+
+/* The edit, the one that belongs to it, and what they were verified to do. */
+static void add_edits(struct page *p, const struct finding *f)
+{
+	struct text verified = { 0 };
+
+	add_edit(p, "edit", &f->edit);
+	add_edit(p, "and edit", &f->also);
+	describe_verified(&verified, f);
 	if (verified.n) {
 		page_indent(p, CONTENT);
-		page_add(p, e->verified == VERIFIED_CLEAN ? GREEN : DIM, "%s", verified.at);
+		page_add(p, f->edit.verified == VERIFIED_CLEAN ? GREEN : DIM, "%s", verified.at);
 	}
-	text_free(&what);
 	text_free(&verified);
 }
 
@@ -472,7 +483,7 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 		if (!f->side[0].host)
 			page_add(p, PLAIN, ", launch" NBSP "%u", f->launch);
 	}
-	add_edit(p, &f->edit);
+	add_edits(p, f);
 	for (unsigned i = 0; i < f->nsides; i++) {
 		const struct site_loc *loc = site_get(f->side[i].site)->loc;
 
@@ -491,7 +502,7 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 		add_waiters(p, f);
 	add_clause(p, edge_label(f), f->edge);
 	add_clause(p, "why", rule->why);
-	add_clause(p, "fix", rule->fix);
+	add_clause(p, "fix", finding_fix(f));
 	add_clause(p, "hint", f->hint);
 	page_label(p, "seen", DIM);
 	describe_occurrences(&occurrences, f);

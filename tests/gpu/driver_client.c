@@ -171,6 +171,64 @@ static void refused(void)
 	printf("refused: %d\n", cuLaunchKernel(f, 1, 1, 1, 2000, 1, 1, 0, NULL, NULL, NULL)); /* refused */
 }
 
+static void (*runtime)(const char *name, const char *symbol, bool ends, int error);
+
+/* A kernel that is not there; its line is in the report. */
+static void lookup(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	context(0);
+	launch(load(text, &m), NULL);
+	printf("missing: %d\n", cuModuleGetFunction(&f, m, "kernel_of_another_module")); /* missing */
+}
+
+/* A call that fails, of the driver or of the runtime, which calls the driver. */
+static void copy(bool by_runtime)
+{
+	CUdeviceptr at;
+
+	context(0);
+	if (by_runtime)
+		runtime("cudaMalloc_v3020", NULL, false, 0);
+	printf("allocation: %d\n", cuMemAlloc(&at, (size_t)-4096)); /* allocation */
+	if (by_runtime)
+		runtime("cudaMalloc_v3020", NULL, true, CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* kernel<<<...>>> with too many threads, and whether the program asks for the error */
+static void stub(bool asks)
+{
+	CUmodule m;
+	CUfunction f;
+
+	context(0);
+	f = load(text, &m);
+	runtime("__cudaPushCallConfiguration_v13000", NULL, false, 0);
+	runtime("__cudaPushCallConfiguration_v13000", NULL, true, 0);
+	runtime("cudaLaunchKernel_v7000", "kernel", false, 0);
+	cuLaunchKernel(f, 1, 1, 1, 2000, 1, 1, 0, NULL, NULL, NULL);
+	runtime("cudaLaunchKernel_v7000", "kernel", true, CUDA_ERROR_INVALID_VALUE);
+	if (asks)
+		runtime("cudaGetLastError_v3020", NULL, false, 0);
+	if (asks)
+		runtime("cudaGetLastError_v3020", NULL, true, CUDA_ERROR_INVALID_VALUE);
+}
+
+/* The runtime finds no code for a kernel, and asks the driver for what it need not have. */
+static void no_code(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	context(0);
+	launch(load(text, &m), NULL);
+	runtime("cudaLaunchKernel_v7000", "nowhere", false, 0);
+	cuModuleGetFunction(&f, m, "nowhere");
+	runtime("cudaLaunchKernel_v7000", "nowhere", true, CUDA_ERROR_NO_BINARY_FOR_GPU);
+}
+
 /* A launch by a deprecated call */
 static void grid(void)
 {
@@ -305,8 +363,16 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	CHECK(cuInit(0));
+	runtime = (void (*)(const char *, const char *, bool, int))(intptr_t)dlsym(RTLD_DEFAULT,
+		"fake_runtime");
 	if (!strcmp(mode, "one")) one(text);
 	else if (!strcmp(mode, "refused")) refused();
+	else if (!strcmp(mode, "lookup")) lookup();
+	else if (!strcmp(mode, "failed")) copy(false);
+	else if (!strcmp(mode, "failed-runtime")) copy(true);
+	else if (!strcmp(mode, "ignored")) stub(false);
+	else if (!strcmp(mode, "asked")) stub(true);
+	else if (!strcmp(mode, "no-code")) no_code();
 	else if (!strcmp(mode, "two")) two();
 	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();

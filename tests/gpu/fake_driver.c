@@ -60,7 +60,7 @@ unsigned long long setting(const char *name, unsigned long long otherwise)
 /* ---- CUPTI ---- */
 
 static CUpti_CallbackFunc callback;
-static bool enabled[CUPTI_DRIVER_TRACE_CBID_SIZE];
+static bool enabled[CUPTI_DRIVER_TRACE_CBID_SIZE], runtime_enabled;
 /* Calls that a callback makes have the correlation id of the call that it is for. */
 static _Thread_local uint32_t call;
 
@@ -81,8 +81,11 @@ API CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle s, CUpti
 
 API CUptiResult cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle s, CUpti_CallbackDomain d)
 {
-	(void)s, (void)d;
-	memset(enabled, (int)on, sizeof enabled);
+	(void)s;
+	if (d == CUPTI_CB_DOMAIN_RUNTIME_API)
+		runtime_enabled = on;
+	else
+		memset(enabled, (int)on, sizeof enabled);
 	return CUPTI_SUCCESS;
 }
 
@@ -108,6 +111,16 @@ void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name
 		callback(NULL, CUPTI_CB_DOMAIN_DRIVER_API, id, &d);
 	if (site == CUPTI_API_EXIT)
 		inside--;
+}
+
+/* Begins a call of the runtime, and ends it with an error. symbol: the kernel of a launch, or NULL */
+API void fake_runtime(const char *name, const char *symbol, bool ends, int error)
+{
+	CUpti_CallbackData d = { .callbackSite = ends ? CUPTI_API_EXIT : CUPTI_API_ENTER,
+		.functionName = name, .functionReturnValue = &error, .symbolName = symbol };
+
+	if (callback && runtime_enabled)
+		callback(NULL, CUPTI_CB_DOMAIN_RUNTIME_API, 0, &d);
 }
 
 /* ---- devices and contexts ---- */
@@ -623,12 +636,17 @@ static struct CUfunc_st *function(struct CUmod_st *m, struct CUlib_st *l, const 
 	return f;
 }
 
-API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+static CUresult find_function(CUfunction *f, CUmodule m, const char *name)
 {
 	if (!strstr(m->text, name))
 		return CUDA_ERROR_NOT_FOUND;
 	*f = function(m, NULL, name);
 	return CUDA_SUCCESS;
+}
+
+API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+{
+	AROUND(cuModuleGetFunction, find_function(a.hfunc, a.hmod, a.name), f, m, name);
 }
 
 /* Modules of different length have different addresses of variables. */

@@ -13,6 +13,8 @@
 /* The number in environment variable `name`; `otherwise` if it is not set. */
 unsigned long long setting(const char *name, unsigned long long otherwise);
 CUresult run_kernel(CUfunction f, CUstream s);
+/* For the client: one end of a call of the CUDA runtime, which there is not. */
+void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 /* A kernel ran. call: CUPTI's correlation id */
 void add_kernel_time(const char *name, uint32_t call);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */

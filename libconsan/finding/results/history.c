@@ -13,6 +13,7 @@
 
 static const char *const buffer_kind[] = {
 	[BUFFER_VARIABLE] = "variable", [BUFFER_DYNAMIC] = "dynamic", [BUFFER_STAGE] = "stage",
+	[BUFFER_COLUMNS] = "columns",
 };
 
 static void put(json_t *o, const char *key, uint64_t n)
@@ -24,8 +25,8 @@ static void put(json_t *o, const char *key, uint64_t n)
 /* ---- writing ---- */
 
 struct numbering {
-	struct rj_sites *t;     /* of a file of records, or NULL */
-	json_t *sites;          /* without t: those that were needed so far */
+	struct rj_sites *t;     /* or NULL */
+	json_t *sites;          /* not in a file of records: those that were needed so far */
 	uint32_t *ids;          /* and their ids */
 };
 
@@ -34,13 +35,13 @@ static json_t *site_number(struct numbering *by, uint32_t site)
 	const size_t n = json_array_size(by->sites);
 	size_t i = 0;
 
-	if (by->t)
+	if (by->t && !by->t->whole)
 		return rj_from_site(by->t, site);
 	while (i < n && by->ids[i] != site)
 		i++;
 	if (i == n) {
 		by->ids[n] = site;
-		json_array_append_new(by->sites, results_site_json(site));
+		json_array_append_new(by->sites, rj_from_site(by->t, site));
 	}
 	return json_integer((json_int_t)i);
 }
@@ -117,6 +118,7 @@ static json_t *from_buffer(const struct history_buffer *b, struct numbering *by)
 		json_object_set_new(o, "name", rj_string(b->name));
 	put(o, "addr", b->addr);
 	put(o, "bytes", b->bytes);
+	put(o, "peer", b->peer);
 	if (b->site)
 		json_object_set_new(o, "site", site_number(by, b->site));
 	return o;
@@ -126,7 +128,8 @@ json_t *rj_from_history(const struct history *h, struct rj_sites *t)
 {
 	json_t *o = json_object(), *steps = json_array();
 	json_t *mbarriers = json_array(), *buffers = json_array();
-	struct numbering by = { t, t ? NULL : json_array(),
+	const bool numbered = t && !t->whole;
+	struct numbering by = { t, numbered ? NULL : json_array(),
 		base_alloc((h->nsteps + h->nbuffers + 1) * sizeof *by.ids) };
 
 	put(o, "before", h->before);
@@ -144,7 +147,7 @@ json_t *rj_from_history(const struct history *h, struct rj_sites *t)
 		json_array_append_new(mbarriers, from_mbarrier(&h->mbarrier[i]));
 	for (uint32_t i = 0; i < h->nbuffers; i++)
 		json_array_append_new(buffers, from_buffer(&h->buffer[i], &by));
-	if (!t)
+	if (!numbered)
 		json_object_set_new(o, "sites", by.sites);
 	json_object_set_new(o, "steps", steps);
 	json_object_set_new(o, "mbarriers", mbarriers);
@@ -240,7 +243,7 @@ static void get_buffer(const json_t *o, const struct sites *sites, struct histor
 {
 	*b = (struct history_buffer){
 		.addr = (uint32_t)rj_number(o, "addr"), .bytes = (uint32_t)rj_number(o, "bytes"),
-		.site = site_of(sites, o),
+		.peer = (uint16_t)rj_number(o, "peer"), .site = site_of(sites, o),
 	};
 	for (size_t k = 0; k < ARRAY_SIZE(buffer_kind); k++)
 		if (!strcmp(buffer_kind[k], rj_text(o, "kind")))

@@ -172,6 +172,10 @@ static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
 	rj_put_text(o, "ptx", e->ptx);
 	rj_put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
 	rj_put_text(o, "verified", edit_verified_name(e->verified));
+	if (!*e->ptx)
+		rj_put_text(o, "what", e->form);
+	if (e->untried)
+		rj_put_text(o, "untried", edit_untried_name(e->untried));
 	if (e->left)
 		rj_put_number(o, "left", e->left);
 	if (e->others)
@@ -187,6 +191,8 @@ static void get_edit(const json_t *o, const struct rj_known *k, struct finding_e
 	e->site = rj_site(json_object_get(o, "site"), k);
 	e->until = rj_site(json_object_get(o, "until"), k);
 	e->verified = (uint8_t)edit_verified_by_name(rj_text(o, "verified"));
+	e->untried = (uint8_t)edit_untried_by_name(rj_text(o, "untried"));
+	get_text(o, "what", e->form, sizeof e->form);
 	e->left = (uint32_t)rj_number(o, "left");
 	e->others = (uint32_t)rj_number(o, "others");
 	e->copies = (uint32_t)rj_number(o, "copies");
@@ -199,7 +205,7 @@ static const char *const severity_name[] = {
 
 json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 {
-	json_t *o = json_object(), *sides = json_array(), *waiters;
+	json_t *o = json_object(), *sides = json_array(), *waiters, *edit;
 
 	rj_put_text(o, "rule", rule_get(f->rule)->code);
 	rj_put_text(o, "severity", severity_name[f->severity]);
@@ -216,8 +222,11 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	rj_put_text(o, "edge", f->edge);
 	rj_put_text(o, "hint_id", hint_name(f->hint_id));
 	rj_put_text(o, "hint", f->hint);
-	if (f->edit.kind != EDIT_NONE)
-		json_object_set_new(o, "edit", from_edit(&f->edit, t));
+	if (f->edit.kind != EDIT_NONE) {
+		json_object_set_new(o, "edit", edit = from_edit(&f->edit, t));
+		if (f->also.kind != EDIT_NONE)
+			json_object_set_new(edit, "also", from_edit(&f->also, t));
+	}
 	if (f->nwaiters) {
 		waiters = json_array();
 		for (unsigned i = 0; i < f->nwaiters; i++) {
@@ -246,11 +255,6 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	return o;
 }
 
-json_t *results_finding_json(const struct finding *f)
-{
-	return rj_from_finding(f, NULL);
-}
-
 bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 {
 	const json_t *sides = json_object_get(o, "sides");
@@ -275,6 +279,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);
 	get_edit(json_object_get(o, "edit"), k, &f->edit);
+	get_edit(json_object_get(json_object_get(o, "edit"), "also"), k, &f->also);
 	f->nwaiters = (unsigned)json_array_size(waiters);
 	if (f->nwaiters)
 		f->waiter = base_alloc(f->nwaiters * sizeof *f->waiter);

@@ -21,13 +21,16 @@ void rj_put_number(json_t *o, const char *key, uint64_t n);
 /* ---- sites.c ---- */
 
 /* What a file of records has already: each site and each place of an inlining chain is written
- * once, by the first record that refers to it, and has a number from then on. Zeroed: nothing. */
+ * once, by the first record that refers to it, and has a number from then on. Zeroed: nothing.
+ * whole: sites stand by value in a document; each is made once, as most of them occur in many
+ * histories. */
 struct rj_sites {
-	struct number_map site;    /* ids */
+	bool whole;
+	struct number_map site;    /* ids; whole: id -> json_t * */
 	struct number_map place;   /* struct site_loc * -> number */
 	json_t *new_sites, *new_places; /* rows for the next record; or NULL */
 };
-/* The site's number, or the site by value if t is NULL. */
+/* The site's number, or the site by value if t is NULL or whole. */
 json_t *rj_from_site(struct rj_sites *t, uint32_t site);
 void rj_put_sites(struct rj_sites *t, json_t *record); /* adds the new rows to the record */
 void rj_sites_clear(struct rj_sites *t);

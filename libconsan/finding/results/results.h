@@ -143,7 +143,6 @@ void results_copy_finding(struct finding *to, const struct finding *from);
 
 /* ---- the structs as JSON, for the JSON report ---- */
 struct json_t;
-struct json_t *results_finding_json(const struct finding *f);
 struct json_t *results_coverage_json(const struct coverage *c);
 struct json_t *results_bank_use_json(const struct bank_use *u);
 struct json_t *results_site_json(uint32_t site); /* null if the site is unknown */

@@ -51,6 +51,11 @@ static json_t *from_site(const struct site *s)
 	rj_put_text(o, "module", s->module);
 	rj_put_number(o, "ptx_line", s->ptx_line);
 	rj_put_text(o, "ptx", s->ptx);
+	if (!s->ptx_col)
+		return o;
+	rj_put_number(o, "ptx_col", s->ptx_col);
+	rj_put_number(o, "ptx_end_line", s->end_line);
+	rj_put_number(o, "ptx_end_col", s->end_col);
 	return o;
 }
 
@@ -59,7 +64,9 @@ static uint32_t get_site(const json_t *o, const struct site_loc *loc)
 	struct site s = {
 		.kernel = rj_text(o, "kernel"), .module = rj_text(o, "module"),
 		.ptx_line = (uint32_t)rj_number(o, "ptx_line"), .ptx = rj_text(o, "ptx"),
-		.loc = loc,
+		.ptx_col = (uint32_t)rj_number(o, "ptx_col"),
+		.end_line = (uint32_t)rj_number(o, "ptx_end_line"),
+		.end_col = (uint32_t)rj_number(o, "ptx_end_col"), .loc = loc,
 	};
 
 	return site_intern(&s);
@@ -128,12 +135,25 @@ static uint64_t number_of(struct rj_sites *t, const struct site_loc *l)
 	return number;
 }
 
+static json_t *from_site_once(struct rj_sites *t, uint32_t id)
+{
+	json_t *o = (json_t *)(uintptr_t)number_map_get(&t->site, id);
+
+	if (!o) {
+		o = results_site_json(id);
+		number_map_put(&t->site, id, (uintptr_t)o);
+	}
+	return json_incref(o);
+}
+
 json_t *rj_from_site(struct rj_sites *t, uint32_t id)
 {
 	json_t *o;
 
 	if (!t || unknown(id))
 		return results_site_json(id);
+	if (t->whole)
+		return from_site_once(t, id);
 	if (number_map_get(&t->site, id))
 		return json_integer(id);
 	number_map_put(&t->site, id, 1);
@@ -158,6 +178,9 @@ void rj_put_sites(struct rj_sites *t, json_t *o)
 
 void rj_sites_clear(struct rj_sites *t)
 {
+	for (size_t i = 0; t->whole && i < t->site.cap; i++)
+		if (t->site.at[i].key)
+			json_decref((json_t *)(uintptr_t)t->site.at[i].value);
 	json_decref(t->new_places);
 	json_decref(t->new_sites);
 	number_map_free(&t->place);

@@ -37,7 +37,8 @@ struct verdict {
 /* Is it one of those that the specimen expects? */
 static bool is_expected(const struct specimen *s, const struct finding_edit *x)
 {
-	static const char *const kinds[] = { "none", "change", "before", "after", "between", "move" };
+	static const char *const kinds[] = { "none", "change", "before", "after", "between", "move",
+		"move_before" };
 	static const char *const verified[] = { "none", "clean", "part", "not" };
 
 	for (size_t i = 0; i < s->nedits; i++)

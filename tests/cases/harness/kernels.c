@@ -3,6 +3,7 @@
  * planted bug is found at its lines, as one group of findings that its own rule heads (groups.def
  * has the others). --list-bugs prints the planted bugs; comments "@bug NAME
  * RULE" after or above the code mark their lines. Compares rule codes and lines, not texts. */
+#include "bug_edits.h"
 #include "emulated.h"
 #include "tests/common/shell.h"
 #include "specimen.h"
@@ -182,17 +183,17 @@ static bool reported(const json_t *report, const char *rule, const char *file, u
 	return false;
 }
 
-/* Each line marked "@bug NAME RULE" is a line of a finding of this rule. */
-static void judge_bug(const struct planted *p, const json_t *report)
+/* The lines marked "@bug NAME RULE", at most MARKS. */
+#define MARKS 16
+static unsigned marked_lines(const struct planted *p, unsigned to[MARKS])
 {
-	const char *file = p->source;
 	char mark[128];
 	char *text;
-	unsigned line = 1, marks = 0;
+	unsigned line = 1, n = 0;
 	bool due = false;
 
 	snprintf(mark, sizeof mark, "@bug %s %s", p->bug, p->rule);
-	text = read_file(file);
+	text = read_file(p->source);
 	for (const char *at = text; *at; at += line_length(at) + (at[line_length(at)] != 0), line++) {
 		const char *m = strstr(at, mark);
 
@@ -200,12 +201,37 @@ static void judge_bug(const struct planted *p, const json_t *report)
 		if (!due || !strncmp(at + strspn(at, "\t"), "//", 2))
 			continue; /* a comment line marks the code below it */
 		due = false;
-		marks++;
-		cr_expect(reported(report, p->rule, file, line), "%s --bug=%s: no %s at %s:%u",
-			p->kernel, p->bug, p->rule, file, line);
+		if (n < MARKS)
+			to[n++] = line;
 	}
-	cr_expect(marks > 0, "%s: no line is marked \"%s\"", file, mark);
+	cr_expect(n > 0, "%s: no line is marked \"%s\"", p->source, mark);
 	free(text);
+	return n;
+}
+
+/* Each of these lines is one of a finding of the rule. */
+static void judge_bug(const struct planted *p, const json_t *report, const unsigned *line,
+	unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cr_expect(reported(report, p->rule, p->source, line[i]), "%s --bug=%s: no %s at %s:%u",
+			p->kernel, p->bug, p->rule, p->source, line[i]);
+}
+
+/* The edit is at least as good as the table says. */
+static void judge_edit(const char *program, const struct planted *p, const json_t *report,
+	const unsigned *line, unsigned n)
+{
+	static const char *const what[] = { "unknown", "NO_LINE", "LINE", "CLEAN" };
+	const struct bug_edit is = bug_edit_found(report, p->source, line, n);
+	const struct bug_edit expected = bug_edit_of(program);
+
+	cr_expect(expected.what != EDIT_UNKNOWN, "BUG_EDIT(\"%s\", %s, %s) is not in bug_edits.def",
+		program, what[is.what], is.where == NEAR ? "NEAR" : "FAR");
+	cr_expect(is.what >= expected.what && (is.what > expected.what || is.where >= expected.where),
+		"%s: the edit is %s %s, not %s %s", program, what[is.what],
+		is.where == NEAR ? "NEAR" : "FAR", what[expected.what],
+		expected.where == NEAR ? "NEAR" : "FAR");
 }
 
 static bool is_note(const json_t *finding)
@@ -258,24 +284,29 @@ static void judge_reports(const struct planted *p, const char *base)
 	text_free(&bad);
 }
 
-/* Returns the JSON report. all: writes and checks the reports of all formats. */
+/* Returns the JSON report. all: writes and checks the reports of all formats, and tries edits of
+ * bugs for which one is known to be clean. */
 static json_t *run_kernel(const struct planted *p, const char *options, bool all, int *status)
 {
 	char out[] = "/tmp/consan-case-XXXXXX.json";
 	char *base;
 	const char *build = build_dir();
 	struct text written = { 0 };
+	char program[sizeof p->kernel + sizeof p->bug];
 	json_error_t why;
 	json_t *report;
+	bool tried;
 
 	close(mkstemps(out, 5));
 	base = base_strndup(out, sizeof out - sizeof ".json");
 	text_add(&written, "", 0);
 	if (all)
 		add_reports(&written, base);
-	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=no --report=%s %s %s -- "
-		"%s/%s %s %s%s 2>&1",
-		build, out, written.at, options, build, p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
+	snprintf(program, sizeof program, "%s %s", strchr(p->kernel, '/') + 1, p->bug);
+	tried = all && bug_edit_of(program).what == CLEAN;
+	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=%s --report=%s %s %s -- "
+		"%s/%s %s %s%s 2>&1", build, tried ? "yes" : "no", out, written.at, options, build,
+		p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
 	report = json_load_file(out, 0, &why);
 	cr_assert(report, "%s --bug=%s: no report: %s\n%s", p->kernel, p->bug, why.text, output);
 	if (all)
@@ -296,16 +327,38 @@ ParameterizedTestParameters(kernels, bug)
 	return cr_make_param_array(struct planted, list, n);
 }
 
+/* The findings for the comparison with emulated GPU mode: without trials, as a verified edit decides
+ * which wait heads a hang. */
+static struct found found_untried(const struct planted *p, const json_t *report)
+{
+	const json_t *f;
+	size_t i;
+	int status;
+
+	json_array_foreach(json_object_get(report, "findings"), i, f)
+		if (json_object_get(f, "waiters")) {
+			json_t *untried = run_kernel(p, option_of(p->rule), false, &status);
+			struct found k = found_of_report(untried);
+
+			json_decref(untried);
+			return k;
+		}
+	return found_of_report(report);
+}
+
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
 	const char *kernel = strchr(p->kernel, '/') + 1;
 	char program[sizeof p->kernel + sizeof p->bug];
 	int status;
 	json_t *report = run_kernel(p, option_of(p->rule), true, &status), *emulation;
-	struct found cpu = found_of_report(report), emulated;
+	struct found cpu = found_untried(p, report), emulated;
+	unsigned line[MARKS];
+	const unsigned n = marked_lines(p, line);
 
-	judge_bug(p, report);
+	judge_bug(p, report, line, n);
 	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
+	judge_edit(program, p, report, line, n);
 	judge_groups(program, p->rule, report);
 	if (!emulates(p->kernel)) {
 		found_drop(&cpu);
@@ -339,6 +392,36 @@ Test(kernels, groups_of_most_bugs)
 	}
 	cr_expect_eq(found, ARRAY_SIZE(grouped), "%u of the rows of groups.def are bugs", found);
 	cr_expect(20 * ARRAY_SIZE(grouped) <= n, "%zu exceptions of %zu", ARRAY_SIZE(grouped), n);
+}
+
+/* The rows of bug_edits.def are existing bugs; of most an edit is clean, or the line is named. */
+Test(kernels, edits_of_most_bugs)
+{
+	enum { CLEAN_PERCENT = 50, NEAR_PERCENT = 65, LINE_PERCENT = 97 };
+	static struct planted list[MAX_BUGS];
+	unsigned rows = 0, found = 0, is_clean = 0, is_near = 0, has_line = 0;
+	const struct bug_edit *row;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
+		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
+	for (; (row = bug_edit_row(rows)); rows++) {
+		is_clean += row->what == CLEAN;
+		is_near += row->what == CLEAN || row->where == NEAR;
+		has_line += row->what >= LINE;
+		for (size_t i = 0; i < n; i++) {
+			char program[sizeof list->kernel + sizeof list->bug];
+
+			snprintf(program, sizeof program, "%s %s", strchr(list[i].kernel, '/') + 1,
+				list[i].bug);
+			found += !strcmp(row->program, program);
+		}
+	}
+	cr_expect_eq(found, rows, "%u of the %u rows are bugs", found, rows);
+	cr_expect_eq(rows, n, "%zu planted bugs", n);
+	cr_expect(100 * is_clean >= CLEAN_PERCENT * n && 100 * is_near >= NEAR_PERCENT * n
+		&& 100 * has_line >= LINE_PERCENT * n, "%u clean, %u clean or near, %u with a line, of %zu",
+		is_clean, is_near, has_line, n);
 }
 
 /* The rows of emulated.def are existing bugs and specimens. */

@@ -77,15 +77,43 @@ Test(edit, barrier_of_those_who_race)
 	cr_expect_str_eq(warps.edit.ptx, "bar.sync 0;");
 	cr_expect_str_eq(lanes.edit.ptx, "bar.warp.sync 0xffffffff;");
 	cr_expect_str_eq(cluster.edit.ptx, "barrier.cluster.arrive; barrier.cluster.wait;");
-	cr_expect_eq(grid.edit.kind, EDIT_NONE, "no barrier makes the blocks of a grid meet");
+	cr_expect_eq(grid.edit.kind, EDIT_BETWEEN);
+	cr_expect_str_eq(grid.edit.ptx, "", "no barrier makes the blocks of a grid meet");
+}
+
+/* Every error and warning names a line to edit, if only the one at which it was found. */
+Test(edit, a_line_for_each_rule)
+{
+	for (unsigned r = 1; r <= rule_count(); r++) {
+		struct finding f = race(0, 1, 0, 0, SP_SHARED);
+
+		f.rule = r;
+		f.severity = rule_get(r)->severity;
+		edit_by_rule(&f);
+		cr_expect(f.edit.kind != EDIT_NONE || f.severity == SEV_NOTE, "%s", rule_get(r)->code);
+	}
+}
+
+Test(edit, part_of_an_instruction_to_change)
+{
+	struct finding f = race(0, 0, 0, 0, SP_SHARED);
+
+	f.rule = rule_by_code("CS407");
+	f.severity = SEV_ERROR;
+	edit_by_rule(&f);
+	cr_expect_eq(f.edit.kind, EDIT_CHANGE);
+	cr_expect_str_eq(f.edit.ptx, "");
+	cr_expect_str_eq(f.edit.form, "mask");
 }
 
 Test(edit, names_read_back)
 {
-	for (unsigned k = EDIT_NONE; k <= EDIT_MOVE; k++)
+	for (unsigned k = EDIT_NONE; k <= EDIT_MOVE_BEFORE; k++)
 		cr_expect_eq(edit_by_name(edit_name(k)), k);
 	for (unsigned v = VERIFIED_NOT_TRIED; v <= VERIFIED_NOT; v++)
 		cr_expect_eq(edit_verified_by_name(edit_verified_name(v)), v);
+	for (unsigned u = UNTRIED_NONE; u <= UNTRIED_not_patched; u++)
+		cr_expect_eq(edit_untried_by_name(edit_untried_name(u)), u);
 }
 
 Test(edit, cuda_idioms)

@@ -314,3 +314,33 @@ Test(group, many, .timeout = 20)
 	cr_expect_eq(f[0].rank, 0);
 	free(f);
 }
+
+/* ---- edits ---- */
+
+static void removed_by(struct finding *f, unsigned line, enum finding_verified verified)
+{
+	f->edit = (struct finding_edit){ .kind = EDIT_BEFORE, .verified = (uint8_t)verified,
+		.site = at("k", line, 0), .ptx = "bar.sync 0;" };
+}
+
+/* A race and an mbarrier error have no link in the tables; one edit removes both. */
+Test(group, one_edit_that_removes_both_is_one_cause)
+{
+	struct finding *race = add(CS102, 80, 40), *arrival = on_mbarrier(add(CS209, 200, 0), 8);
+
+	group_findings(list, 2);
+	cr_expect_neq(list[0].group, list[1].group);
+	removed_by(race, 60, VERIFIED_CLEAN);
+	removed_by(arrival, 60, VERIFIED_CLEAN);
+	group_findings(list, 2);
+	cr_expect_eq(list[0].group, list[1].group);
+	cr_expect_eq(list[0].rule, CS102);
+}
+
+Test(group, an_edit_that_was_not_tried_links_nothing)
+{
+	removed_by(add(CS102, 80, 40), 60, VERIFIED_NOT_TRIED);
+	removed_by(on_mbarrier(add(CS209, 200, 0), 8), 60, VERIFIED_NOT);
+	group_findings(list, 2);
+	cr_expect_neq(list[0].group, list[1].group);
+}

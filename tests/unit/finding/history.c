@@ -116,6 +116,61 @@ Test(history, steps_phases_and_mbarriers)
 	stop();
 }
 
+/* An mma is in flight until its commit arrives, a load until the warp's wait; columns are kept by CTA. */
+Test(history, tensor_memory)
+{
+	const struct finding f = race(5, 1, 2, 0);
+	const struct history_step *mma = NULL, *arrival = NULL, *load = NULL, *wait = NULL;
+	const struct history_buffer *columns = NULL;
+	struct history *h;
+
+	start(64);
+	line = 1;
+	emit((struct event){ .kind = EV_TMEM_ALLOC, .tmem_alloc = { .column = 32, .columns = 64 } });
+	emit((struct event){ .kind = EV_TMEM_ALLOC, .tmem_alloc = { .column = 128, .columns = 32 } });
+	emit((struct event){ .kind = EV_TMEM_DEALLOC, .tmem_dealloc = { .column = 128, .columns = 32 } });
+	emit((struct event){ .kind = EV_MBARRIER_INIT, .lanes = 1,
+		.mbarrier_init = { .addr = 0x4000, .arrivals = 1 } });
+	line = 2;
+	emit((struct event){ .kind = EV_TCGEN05, .lanes = 1, .tcgen05 = { .op = TC_MMA, .async_op = 7 } });
+	line = 3;
+	emit((struct event){ .kind = EV_TCGEN05_COMMIT, .lanes = 1,
+		.tcgen05_commit = { .async_op = 9, .addr = 0x4000 } });
+	emit((struct event){ .kind = EV_MBARRIER_SIGNAL, .mbarrier_signal = {
+		.async_op = 9, .addr = 0x4000, .arrivals = 1 } });
+	line = 5;
+	emit((struct event){ .kind = EV_TMEM_ACCESS, .warp = 1, .tmem_access = { .mode = MODE_READ } });
+	line = 6;
+	emit((struct event){ .kind = EV_TMEM_WAIT, .warp = 1, .tmem_wait = { .mode = MODE_READ } });
+	h = recorder_history(now, &f);
+	for (uint32_t i = 0; i < h->nsteps; i++) {
+		const struct history_step *s = &h->step[i];
+
+		mma = s->kind == STEP_tc_mma ? s : mma;
+		arrival = s->kind == STEP_tc_signal ? s : arrival;
+		load = s->kind == STEP_tmem_ld ? s : load;
+		wait = s->kind == STEP_tmem_wait_ld ? s : wait;
+	}
+	cr_assert(mma && arrival && load && wait);
+	cr_expect_eq(mma->op, 9, "the commit that tracks it");
+	cr_expect_eq(arrival->op, 9);
+	cr_expect(arrival->completes);
+	cr_expect_gt(wait->phase, load->phase);
+	cr_expect_eq(&h->step[h->side[0]], load);
+	cr_expect_eq(&h->step[h->side[1]], mma);
+	for (uint32_t i = 0; i < h->nbuffers; i++) {
+		if (h->buffer[i].kind != BUFFER_COLUMNS)
+			continue;
+		cr_expect_null(columns, "the others are free again");
+		columns = &h->buffer[i];
+	}
+	cr_assert_not_null(columns);
+	cr_expect_eq(columns->addr, 32);
+	cr_expect_eq(columns->bytes, 64);
+	history_drop(h);
+	stop();
+}
+
 Test(history, bounded_and_reused)
 {
 	struct finding f = race(5, 1, 3, 0);

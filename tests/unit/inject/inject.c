@@ -64,6 +64,36 @@ Test(inject, refused_launch, .timeout = 60)
 	cr_expect_not(says("CS951"), "%s", output);
 }
 
+/* The other calls that fail, as on the CPU. */
+Test(inject, failed_calls, .timeout = 60)
+{
+	RUNS(67, "", "", "driver", "lookup");
+	SAYS("warning CS952 kernel or variable not found");
+	SAYS("at cuModuleGetFunction by the host");
+	SAYS(" in lookup ");
+	SAYS("it was not found");
+	RUNS(67, "", "", "driver", "no-code");
+	SAYS("warning CS952");
+	SAYS("at cudaLaunchKernel by the host");
+	cr_expect_eq(times("CS952  "), 1, "%s", output);
+	cr_expect_not(says("cuModuleGetFunction"), "%s", output);
+	driven("", "--allow-unchecked", "driver", "failed");
+	SAYS("note CS953");
+	SAYS("at cuMemAlloc by the host");
+	driven("", "--allow-unchecked", "driver", "failed-runtime");
+	SAYS("at cudaMalloc by the host");
+	cr_expect_eq(times("CS953  "), 1, "%s", output);
+	RUNS(67, "", "", "driver", "ignored");
+	SAYS("warning CS951 launch refused");
+	SAYS("at cudaLaunchKernel by the host");
+	SAYS("no later call of cudaGetLastError() asked for this error");
+	RUNS(67, "", "", "driver", "asked");
+	SAYS("warning CS951");
+	cr_expect_not(says("no later call"), "%s", output);
+	driven("", "--report-api-errors=no", "driver", "ignored");
+	cr_expect_not(says("CS95"), "%s", output);
+}
+
 /* Each context has one pool, which it keeps; the second context of a device has a smaller one. */
 Test(inject, contexts, .timeout = 60)
 {

@@ -210,9 +210,9 @@ Test(options, known)
 Test(options, compute_sanitizer)
 {
 	static const struct { const char *name, *value; } habit[] = {
-#define HABIT(name, takes_value, value, to, answer) { #name, value },
+#define SANITIZER(name, takes_value, value, to, answer) { #name, value },
 #include "libconsan/options/compute_sanitizer.def"
-#undef HABIT
+#undef SANITIZER
 	};
 	struct options o;
 	struct consan_err e = { 0 };

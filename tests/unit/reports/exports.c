@@ -315,7 +315,7 @@ Test(exports, a_group_is_one_annotation_and_the_edit_is_in_all_formats)
 	free(t);
 	t = render(&r, REPORT_sarif, "", &n);
 	cr_expect_eq(count(t, "\"fixes\""), 1);
-	cr_expect(has(t, "\"text\": \"\\tbar.sync 0;\\n\""));
+	cr_expect(has(t, "\"text\": \"bar.sync 0;\\n\""), "without columns, a line of its own");
 	cr_expect(has(t, "A consequence of CS102 at a.cu:17 / a.cu:21: "));
 	free(t);
 	results_free(&r);

@@ -113,6 +113,7 @@ Test(repair, not_without_being_asked, .timeout = 60)
 		const struct finding *f = run(&x);
 
 		cr_expect_eq(f->edit.verified, VERIFIED_NOT_TRIED);
+		cr_expect_eq(f->edit.untried, i ? UNTRIED_option : UNTRIED_library);
 		cr_expect_eq(f->edit.kind, EDIT_BEFORE, "it has a place all the same");
 		stop(&x);
 	}

@@ -1,0 +1,473 @@
+/* attempt: see attempt.h. */
+#include "attempt.h"
+
+#include "place.h"
+
+#include "libconsan/event/event.h"
+#include "libconsan/finding/finding.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a launch: candidates; edits that are kept; of the first so many candidates pairs are tried */
+enum { MAX_CANDIDATES = 48, ROUNDS = 4, PAIRED = 6, MAX_FOLLOWING = 16 };
+
+struct candidate {
+	struct place place[2]; /* made together */
+	unsigned nplaces;
+	size_t finding;
+	unsigned order; /* the lowest is tried first */
+};
+
+struct attempt {
+	struct trials *trials; /* NULL: edits are not tried */
+	struct check *check;
+	struct placer *placer;
+	const struct finding *const *f;
+	struct attempt_finding *of;
+	size_t n;
+	struct attempt_limits limits;
+	enum finding_untried untried;
+	double used;
+	VEC(struct candidate) candidate;
+	VEC(struct candidate) following; /* a candidate, and the edit of what it brought to light */
+	VEC(struct place) kept;
+};
+
+/* ---- candidates ---- */
+
+/* Of the edits that hints name those that change an instruction are the surest; then comes what is
+ * inserted at one instruction, then barriers. Further places of an edit come later. */
+static unsigned order_of(const struct finding *f, const struct place *p, size_t k)
+{
+	const unsigned kind = p->kind == EDIT_CHANGE ? 0 : f->edit.kind != EDIT_BETWEEN ? 1 : 2;
+
+	return (unsigned)(4 * k) + kind + (f->severity == SEV_WARNING ? 8 : 0);
+}
+
+static bool same_candidate(const struct candidate *a, const struct candidate *b)
+{
+	return a->nplaces == b->nplaces && place_same(&a->place[0], &b->place[0])
+		&& (a->nplaces < 2 || place_same(&a->place[1], &b->place[1]));
+}
+
+static void add_candidate(struct attempt *a, const struct candidate *x)
+{
+	if (!a->of[x->finding].counts || a->candidate.n == MAX_CANDIDATES)
+		return;
+	for (size_t c = 0; c < a->candidate.n; c++)
+		if (same_candidate(&a->candidate.at[c], x))
+			return;
+	vec_push(&a->candidate, *x);
+}
+
+static void add_candidates(struct attempt *a, size_t i, const struct place *to, size_t n)
+{
+	for (size_t k = 0; k < n && a->trials; k++) {
+		struct candidate x = { { to[k] }, 1, i, order_of(a->f[i], &to[k], k) };
+
+		add_candidate(a, &x);
+		if (!to[k].moved)
+			continue;
+		/* an arrive that one lane executes for its warp covers the others only behind a barrier */
+		x.place[1] = to[k];
+		x.place[1].moved = NULL;
+		snprintf(x.place[1].ptx, sizeof x.place[1].ptx, "bar.warp.sync 0xffffffff;");
+		x.nplaces = 2;
+		x.order++;
+		add_candidate(a, &x);
+	}
+}
+
+/* In a hang, any of the waits may test the wrong parity, or count threads that do not arrive. */
+static void add_waits(struct attempt *a, size_t i)
+{
+	const struct finding *f = a->f[i];
+
+	for (unsigned k = 0; k < f->nwaiters; k++) {
+		const struct finding_waiter *w = &f->waiter[k];
+		struct finding wait = { 0 };
+		struct place to[PLACES];
+		char form[24] = "^2";
+
+		if (!strcmp(w->on.kind, "named barrier") && w->on.expected > w->on.pending)
+			snprintf(form, sizeof form, "#1=%u", w->on.expected - w->on.pending);
+		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
+			continue;
+		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
+		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, PLACES, to));
+	}
+}
+
+/* ---- the edits that findings show ---- */
+
+static void set_edit(struct attempt *a, size_t i, const struct finding_edit *e,
+	const struct finding_edit *also, bool hint)
+{
+	static const struct finding_edit none;
+
+	check_edit(a->check, i, e, also ? also : &none, hint);
+}
+
+static struct finding_edit edit_of(const struct attempt *a, const struct candidate *c, unsigned k)
+{
+	struct finding_edit e;
+
+	if (k >= c->nplaces)
+		return (struct finding_edit){ .kind = EDIT_NONE };
+	if (!c->place[k].moved)
+		return place_to_edit(&c->place[k]);
+	e = place_to_edit(&c->place[k]);
+	e.until = e.site;
+	e.site = a->f[c->finding]->edit.site;
+	e.kind = c->place[k].kind == EDIT_BEFORE ? EDIT_MOVE_BEFORE : EDIT_MOVE;
+	return e;
+}
+
+/* The finding shows the first place until another one is known to be better. */
+static void place_finding(struct attempt *a, size_t i)
+{
+	struct finding_edit e = a->f[i]->edit;
+	const bool warp = e.kind == EDIT_BETWEEN && !strncmp(e.ptx, "bar.warp.sync", 13);
+	struct place to[PLACES];
+	char named[sizeof e.ptx];
+	size_t n;
+
+	/* warps with roles of their own have named barriers */
+	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->placer, e.site, named, sizeof named))
+		snprintf(e.ptx, sizeof e.ptx, "%s", named);
+	n = place_edit(a->placer, &e, a->trials ? PLACES : 1, to);
+	add_candidates(a, i, to, n);
+	if (n && e.kind != EDIT_CHANGE) {
+		const struct candidate first = { { to[0] }, 1, i, 0 };
+		const struct finding_edit placed = edit_of(a, &first, 0);
+
+		set_edit(a, i, &placed, NULL, true);
+	}
+	if (!a->trials)
+		return;
+	add_waits(a, i);
+	/* the example is of one warp, but others may be involved as well */
+	if (warp && place_barrier(a->placer, e.site, e.ptx, sizeof e.ptx))
+		add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
+	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
+		|| !strncmp(e.ptx, "barrier.cluster", 15))
+		return;
+	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
+	add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
+}
+
+/* Is the edit at the instruction that the hint of the finding names? */
+static bool at_its_edit(const struct finding *f, const struct finding_edit *e)
+{
+	return f->edit.site == e->site
+		|| site_get(f->edit.site)->ptx_line == site_get(e->site)->ptx_line;
+}
+
+/* ---- trials ---- */
+
+static bool same_key(const struct trial_key *a, const struct trial_key *b)
+{
+	return a->rule == b->rule && a->line[0] == b->line[0] && a->line[1] == b->line[1];
+}
+
+static bool has_key(const struct trial_result *r, const struct trial_key *key)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (same_key(&r->at[i].key, key))
+			return true;
+	return false;
+}
+
+static bool is_open(const struct attempt *a, size_t i)
+{
+	return a->of[i].counts && !a->of[i].solved;
+}
+
+/* Is it one of the launch's findings that remain? */
+static bool is_known(const struct attempt *a, const struct trial_key *key)
+{
+	for (size_t i = 0; i < a->n; i++)
+		if (is_open(a, i) && same_key(&a->of[i].key, key))
+			return true;
+	return false;
+}
+
+/* Did the edit remove findings and add none? */
+static bool better(const struct attempt *a, const struct trial_result *r)
+{
+	size_t left = 0, before = 0;
+
+	for (uint32_t k = 0; k < r->n; k++)
+		if (!is_known(a, &r->at[k].key))
+			return false;
+	for (size_t i = 0; i < a->n; i++) {
+		before += is_open(a, i);
+		left += is_open(a, i) && has_key(r, &a->of[i].key);
+	}
+	return left < before;
+}
+
+/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks once a
+ * barrier orders it. */
+static struct finding_edit edit_from(const struct attempt *a, const struct trial_finding *t)
+{
+	struct finding_edit e = t->edit;
+
+	e.site = place_site(a->placer, t->site.line, t->site.ptx);
+	e.until = t->until.line ? place_site(a->placer, t->until.line, t->until.ptx) : 0;
+	return e;
+}
+
+static void add_following(struct attempt *a, const struct candidate *c,
+	const struct trial_result *r)
+{
+	enum { TRIED = 3 }; /* places of an edit */
+
+	for (uint32_t k = 0; k < r->n && c->nplaces == 1; k++) {
+		const struct finding_edit e = edit_from(a, &r->at[k]);
+		struct candidate both = *c;
+		struct place to[PLACES];
+		size_t n;
+
+		if (is_known(a, &r->at[k].key))
+			continue;
+		n = place_edit(a->placer, &e, PLACES, to);
+		for (size_t i = 0; i < n && i < TRIED && a->following.n < MAX_FOLLOWING; i++) {
+			both.place[1] = to[i];
+			both.nplaces = 2;
+			vec_push(&a->following, both);
+		}
+		return; /* further ones mostly have the same edit */
+	}
+}
+
+static void keep(struct attempt *a, const struct candidate *c, const struct trial_result *r)
+{
+	/* two insertions at one instruction stand in the order of the text */
+	const bool swap = c->nplaces == 2 && c->place[0].insn == c->place[1].insn
+		&& c->place[0].kind == c->place[1].kind && !c->place[0].moved
+		&& place_rank(&c->place[0]) > place_rank(&c->place[1]);
+	struct finding_edit e = edit_of(a, c, swap), also = edit_of(a, c, !swap);
+
+	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
+	e.left = r->n;
+	e.others = (uint32_t)a->kept.n;
+	for (unsigned k = 0; k < c->nplaces; k++)
+		vec_push(&a->kept, c->place[k]);
+	for (size_t i = 0; i < a->n; i++) {
+		if (!is_open(a, i) || has_key(r, &a->of[i].key))
+			continue;
+		a->of[i].solved = true;
+		/* the hint of a hang names the wait that seemed to be the culprit */
+		set_edit(a, i, &e, &also, !a->f[i]->nwaiters || at_its_edit(a->f[i], &e));
+		check_culprit(a->check, i);
+	}
+}
+
+/* The edit that a finding shows was tried, and the launch was not clean. */
+static void refute(struct attempt *a, const struct candidate *c)
+{
+	const struct finding_edit e = edit_of(a, c, 0);
+
+	for (size_t i = 0; i < a->n && c->nplaces == 1; i++) {
+		struct finding_edit shown = a->f[i]->edit;
+
+		if (a->of[i].solved || shown.verified || !edit_same(&shown, &e))
+			continue;
+		shown.verified = VERIFIED_NOT;
+		set_edit(a, i, &shown, NULL, true);
+	}
+}
+
+static size_t count_open(const struct attempt *a)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		n += is_open(a, i);
+	return n;
+}
+
+static void try_one(struct attempt *a, const struct candidate *c, bool brief,
+	struct trial_result *r)
+{
+	struct trial_request q = { .seconds = a->limits.each, .brief = brief };
+	const double begin = progress_seconds();
+	const size_t kept = a->kept.n;
+	struct text text = { 0 };
+
+	for (unsigned k = 0; k < c->nplaces; k++)
+		vec_push(&a->kept, c->place[k]);
+	place_apply(a->placer, a->kept.at, a->kept.n, &text);
+	a->kept.n = kept;
+	q.n = text.n;
+	trials_try(a->trials, text.at, &q, r);
+	text_free(&text);
+	a->used += progress_seconds() - begin;
+}
+
+/* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */
+static bool vacuous(const struct candidate *c, const struct trial_result *r)
+{
+	bool parity = false;
+
+	for (unsigned k = 0; k < c->nplaces; k++)
+		parity |= *c->place[k].form == '^';
+	return parity && r->idle;
+}
+
+/* Keeps the candidate if it leaves no finding. */
+static bool try_clean(struct attempt *a, const struct candidate *c)
+{
+	struct trial_result r;
+	bool clean;
+
+	try_one(a, c, true, &r);
+	clean = r.done && !r.n && !vacuous(c, &r);
+	if (clean)
+		keep(a, c, &r);
+	else if (!a->kept.n)
+		refute(a, c);
+	free(r.at);
+	return clean;
+}
+
+static bool has_time(const struct attempt *a)
+{
+	return a->used < a->limits.all;
+}
+
+/* Keeps the first candidate that leaves no finding. */
+static bool find_clean(struct attempt *a)
+{
+	for (size_t k = 0; k < a->candidate.n && has_time(a); k++) {
+		const struct candidate *c = &a->candidate.at[k];
+
+		if (!a->of[c->finding].solved && try_clean(a, c))
+			return true;
+	}
+	return false;
+}
+
+/* Keeps the candidate that leaves the fewest findings. False: none removes one, or no time is
+ * left. */
+static bool find_best(struct attempt *a)
+{
+	struct trial_result best = { 0 };
+	const struct candidate *with = NULL;
+
+	for (size_t k = 0; k < a->candidate.n && has_time(a); k++) {
+		const struct candidate *c = &a->candidate.at[k];
+		struct trial_result r;
+
+		if (a->of[c->finding].solved)
+			continue;
+		try_one(a, c, false, &r);
+		if (r.done && better(a, &r) && !vacuous(c, &r) && (!with || r.n < best.n)) {
+			free(best.at);
+			best = r;
+			with = c;
+			continue;
+		}
+		if (r.done)
+			add_following(a, c, &r);
+		free(r.at);
+	}
+	if (with)
+		keep(a, with, &best);
+	free(best.at);
+	return with;
+}
+
+/* Can two candidates be one repair? Two places for the same text are alternatives. */
+static bool can_pair(const struct attempt *a, const struct candidate *x, const struct candidate *y)
+{
+	return x->nplaces == 1 && y->nplaces == 1 && !a->of[x->finding].solved
+		&& !a->of[y->finding].solved && strcmp(x->place[0].ptx, y->place[0].ptx)
+		&& (x->place[0].kind != EDIT_CHANGE || x->place[0].insn != y->place[0].insn);
+}
+
+/* Keeps the first two candidates that leave no finding together, where neither one helps alone. */
+static bool find_pair(struct attempt *a)
+{
+	const size_t n = a->candidate.n < PAIRED ? a->candidate.n : PAIRED;
+
+	for (size_t i = 0; i < a->following.n && has_time(a); i++)
+		if (!a->of[a->following.at[i].finding].solved && try_clean(a, &a->following.at[i]))
+			return true;
+	/* in the order of the sum of their numbers */
+	for (size_t sum = 1; sum + 2 < 2 * n; sum++)
+		for (size_t i = sum < n ? 0 : sum - n + 1; 2 * i < sum; i++) {
+			const struct candidate *x = &a->candidate.at[i], *y = &a->candidate.at[sum - i];
+			struct candidate both = *x;
+
+			if (!can_pair(a, x, y))
+				continue;
+			if (!has_time(a))
+				return false;
+			both.place[both.nplaces++] = y->place[0];
+			if (try_clean(a, &both))
+				return true;
+		}
+	return false;
+}
+
+static int by_order(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return (x->finding > y->finding) - (x->finding < y->finding);
+}
+
+/* One edit usually removes all findings. */
+static void try_all(struct attempt *a)
+{
+	if (a->candidate.n)
+		qsort(a->candidate.at, a->candidate.n, sizeof *a->candidate.at, by_order);
+	for (unsigned round = 0; round < ROUNDS && count_open(a); round++)
+		if (find_clean(a) || (!find_best(a) && !find_pair(a)))
+			break;
+}
+
+/* ---- all findings ---- */
+
+/* Why an edit that could be tried was not. */
+static void explain_untried(struct attempt *a)
+{
+	const enum finding_untried why = !a->trials ? a->untried
+		: has_time(a) ? UNTRIED_not_patched : UNTRIED_no_time;
+
+	for (size_t i = 0; i < a->n; i++) {
+		struct finding_edit e = a->f[i]->edit;
+
+		if (!*e.ptx || e.verified || !a->of[i].counts)
+			continue;
+		e.untried = why;
+		set_edit(a, i, &e, &a->f[i]->also, true);
+	}
+}
+
+double attempt_edits(struct trials *trials, const struct ptx_module *m, struct check *check,
+	struct attempt_finding *of, const struct attempt_limits *limits, enum finding_untried untried)
+{
+	struct attempt a = { .trials = trials, .check = check, .of = of, .limits = *limits,
+		.untried = untried };
+
+	a.n = check_findings(check, &a.f);
+	a.placer = m ? placer_open(m) : NULL;
+	for (size_t i = 0; i < a.n && m; i++)
+		place_finding(&a, i);
+	if (trials)
+		try_all(&a);
+	explain_untried(&a);
+	if (m)
+		placer_close(a.placer);
+	vec_free(&a.candidate);
+	vec_free(&a.following);
+	vec_free(&a.kept);
+	return a.used;
+}
