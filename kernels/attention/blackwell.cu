@@ -370,10 +370,10 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 	const uint32_t at = scores_of(tmem, g, bug) + warp_lanes();
 	const uint32_t weights = bug.is(p_of_first) ? tmem + WEIGHTS + warp_lanes() : at + WEIGHTS;
 	items<CTAS> list{s};
-	uint32_t n = 0, t = 0;
+	uint32_t t = 0;
 	item i;
 
-	for (; list.next(i); n++) {
+	while (list.next(i)) {
 		const int row = first_row<CTAS>(i, g) + threadIdx.x % 128;
 		const int keys = s.causal ? min(s.n, row + 1) : s.n;
 		const int tiles = bug.is(own_diagonal) ? (first_row<CTAS>(i, g) + 2 * BM - 1) / BM : i.tiles;
