@@ -60,12 +60,11 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 /* Does f know the operations of these lanes up to `epoch`? */
 bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
 	uint32_t epoch);
+/* Does f know an operation that the warp of x issued after x? */
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 /* A commit on this mbarrier that f does not know to have arrived, in *x; false: none. */
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x);
-
-/* Has an operation that f knows been issued by the warp after its past operation x? */
-bool tc_issued_after(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 
 /* ---- tmem.c ---- */
 /* The areas of one operation of this thread, which the warp's tc_warp has as its newest. */

@@ -99,7 +99,7 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return !t->op && by->tc->access[0].done >= old->epoch ? CS601 : CS602;
+		return by->tc->access[0].done >= old->epoch ? CS601 : CS602;
 	case AGENT_TMEM_ST:
 		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
 	default:
@@ -369,7 +369,7 @@ static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		const uint32_t m = w->observed.at[i].lanes & lanes;
 		struct frontier *f;
 
-		if (!m)
+		if (!m || w->observed.at[i].sc)
 			continue;
 		f = frontier_new(&c->space);
 		frontier_join_agents(&c->space, f, w->observed.at[i].f, agent_tensor(c, AGENT_TC, 0),
