@@ -68,18 +68,26 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
-bool tc_follows(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
 {
 	const struct tc_warp *t = c->warp[x->warp].tc;
 	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
+	size_t low = 0, high = t ? t->op.n : 0;
+	uint32_t epoch;
 
-	for (size_t i = t ? t->op.n : 0; i > 0 && t->op.at[i - 1].issued >= x->epoch; i--) {
-		const uint32_t lane = 1u << t->op.at[i - 1].lane;
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
 
-		if (lane & x->lanes && tc_knows(c, f, agent, lane, t->first + (uint32_t)i - 1))
-			return true;
+		if (t->op.at[mid].issued >= x->epoch)
+			high = mid;
+		else
+			low = mid + 1;
 	}
-	return false;
+	if (!t || low == t->op.n)
+		return false;
+	epoch = t->first + (uint32_t)low;
+	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
+		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
 }
 
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
@@ -109,9 +117,8 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
-static void add_op(struct warp *w, const struct event *e, uint32_t known)
+static void add_op(struct tc_warp *t, const struct event *e, uint32_t known, uint32_t issued)
 {
-	struct tc_warp *t = w->tc;
 	const struct event_tcgen05 *o = &e->tcgen05;
 	const struct ev_area *d = o->areas.n ? &o->areas.at[0] : NULL;
 	uint32_t lanes = 0;
@@ -126,8 +133,7 @@ static void add_op(struct warp *w, const struct event *e, uint32_t known)
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
 	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w),
-		.lane = (uint8_t)__builtin_ctz(e->lanes) }));
+		.four_lanes = o->op == TC_CP && lanes == 4, .issued = issued }));
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -164,7 +170,8 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 		return;
 	c->stats.async_ops++;
 	t = tc_of(c, w);
-	add_op(w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
+	add_op(t, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)),
+		warp_stamp(w));
 	t->issued |= e->lanes;
 	t->last[lane] = t->ops;
 	for (uint32_t m = o->ctas; m; m &= m - 1) {

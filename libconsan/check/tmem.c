@@ -132,6 +132,9 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 	const struct warp *by = &c->warp[index];
 	unsigned isa = 0;
 
+	/* a shift reads and writes the same cells */
+	if (old->agent == now->agent && old->epoch == now->epoch && kind == AGENT_TC)
+		return SHADOW_ORDERED;
 	if (tc_knows(c, t->v.f, old->agent, old->lanes, old->epoch)) {
 		if (!policy->tcgen05_fence || fenced(t, kind, by, old))
 			return SHADOW_ORDERED;
@@ -320,6 +323,34 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 
 /* ---- fences (E19, K4) ---- */
 
+/* What a relaxed wait has observed of tcgen05 operations: fence::after_thread_sync orders these, no
+ * other accesses [B25]. */
+static void acquire_tensor(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	const uint32_t first = agent_tensor(c, AGENT_TC, 0), end = agent_slot(c, 0);
+
+	for (size_t i = 0; i < w->observed.n; i++) {
+		const struct observed *o = &w->observed.at[i];
+		struct frontier *f;
+
+		if (!(o->lanes & lanes) || o->sc)
+			continue;
+		f = frontier_new(&c->space);
+		for (uint32_t a = first; a < end && a < o->f->cap; a++)
+			if (o->f->g[a])
+				frontier_add(&c->space, f, PLANE_G, a, UINT32_MAX, UINT32_MAX, o->f->g[a]);
+		for (uint32_t k = 0; k < o->f->npart; k++) {
+			const struct partial *x = &o->f->part[k];
+
+			if (x->agent >= first && x->agent < end)
+				frontier_add(&c->space, f, (enum plane)x->plane, x->agent, x->lanes,
+					UINT32_MAX, x->epoch);
+		}
+		warp_acquire(c, w, o->lanes & lanes, f);
+		frontier_put(&c->space, f);
+	}
+}
+
 /* By default every release and acquire orders tensor memory, too. If fences are required, the
  * plane TC_BEFORE has what a fence::before_thread_sync or a commit has exported, and TC what a
  * fence::after_thread_sync has imported. */
@@ -329,7 +360,11 @@ void on_tcgen05_fence(struct cluster *c, const struct event *e)
 	struct warp *w = warp_of(c, e);
 	struct frontier *f;
 
-	if (!c->ntensor || !c->check->config.policy.tcgen05_fence)
+	if (!c->ntensor)
+		return;
+	if (!before)
+		acquire_tensor(c, w, e->lanes);
+	if (!c->check->config.policy.tcgen05_fence)
 		return;
 	f = frontier_new(&c->space);
 	for (unsigned i = 0, n = w->ngroups; i < n; i++) {
