@@ -185,6 +185,7 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 			__syncwarp();
 		}
 	}
+#pragma unroll 1
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
 		channel_acquire_cluster(sh.ring, at);
 }
@@ -295,7 +296,6 @@ clc_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	}
 	channels_publish();
 	if (warp == MMA) {
-		__syncwarp();
 		tmem_alloc<N>(&sh.tmem, COLUMNS);
 		tmem_relinquish<N>();
 	}

@@ -102,7 +102,8 @@ template <int N, class F> struct shape {
 	BUG(alloc_sums_only, CS620, SINGLE, "allocates no columns for the factors") \
 	BUG(acc_release_before_wait, CS601, SINGLE, "acc.empty is signalled before wait::ld") \
 	BUG(peer_not_counted, CS209, "--m=256 --n=384 --ctas=2", \
-		"acc.empty counts the leader's warps, those of the pair arrive")
+		"acc.empty counts the leader's warps, those of the pair arrive") \
+	BUG(no_tail, CS221, "", "the odd CTA may exit before the last commit arrives on it")
 
 PLANT(BUGS)
 
@@ -173,6 +174,9 @@ DEVICE void produce(const tensors &t, const sizes &s, unsigned char *slots, shar
 				c.col, scales);
 		}
 	}
+	if (bug.is(no_tail))
+		return;
+#pragma unroll 1
 	for (int i = 0; i < size::slots; i++, at.next())
 		channel_acquire_cluster(sh.ring, at);
 }
@@ -183,6 +187,7 @@ template <int N> DEVICE void commit_to_group(uint64_t *bar)
 	if constexpr (N == 1)
 		tcgen05_commit<N>(bar);
 	else
+		// @bug no_tail CS221
 		tcgen05_commit_multicast<N>(bar, 3);
 }
 
@@ -327,7 +332,6 @@ scaled_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	}
 	channels_publish();
 	if (warp == MMA) {
-		__syncwarp();
 		tmem_alloc<N>(&sh.tmem, columns);
 		tmem_relinquish<N>();
 	}

@@ -130,6 +130,7 @@ template <int N> struct shape {
 	BUG(release_leaders, CS703, "", "slots are released to the leaders only") \
 	BUG(mask_narrow, CS703, "", "A is multicast to the own CTA only") \
 	BUG(same_part, CS107, "", "two CTAs load the same half of A, no CTA the other") \
+	BUG(no_tail, CS221, "", "a CTA may exit before the last commit of the other pair arrives on it") \
 	BUG(exits_early, CS221, "--group=1", \
 		"a CTA exits while its peer may still commit to its barriers") \
 	BUG(invalidates_early, CS205, "", \
@@ -235,8 +236,9 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 			group_load<N>(b, &t.b, k, col, full);
 		}
 	}
-	if (bug.is(exits_early) || bug.is(invalidates_early))
+	if (bug.is(no_tail) || bug.is(exits_early) || bug.is(invalidates_early))
 		return;
+#pragma unroll 1
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
 		channel_acquire_cluster(sh.ring, at);
 }
@@ -249,6 +251,7 @@ template <int N> DEVICE void commit_to(uint64_t *bar, uint32_t mask, const team<
 		tcgen05_commit<N>(bar);
 	else
 		// @bug init_cta_only CS502 @bug exits_early CS221 @bug invalidates_early CS205
+		// @bug no_tail CS221
 		tcgen05_commit_multicast<N>(bar, mask);
 }
 
@@ -415,7 +418,6 @@ template <int N, class Bug> DEVICE uint32_t begin(shared<N> &sh, Bug bug)
 	else
 		channels_publish();
 	if (warp == MMA) {
-		__syncwarp();
 		if (bug.is(alloc_after_relinquish))
 			tmem_relinquish<N>();
 		// @bug address_unsynced CS102 @bug alloc_after_relinquish CS624 @bug not_deallocated CS622

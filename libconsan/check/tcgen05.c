@@ -137,6 +137,7 @@ static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uin
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
 	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
 		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w) }));
+	warp_close_epoch(w); /* a wait that follows is later than this */
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -282,6 +283,25 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	return true;
 }
 
+/* Has a thread of the CTA waited for the phase on which the commit arrives? That the operations are
+ * complete, which another commit may say, does not mean that this arrival has taken place. */
+static bool arrival_known(const struct cluster *c, unsigned cta, const struct tc_commit *x)
+{
+	const struct mbar *m = &c->mbars.at[x->mbar];
+	const struct frontier *f = c->cta[cta].exited;
+
+	if (m->phase != x->phase + 1)
+		return m->phase > x->phase; /* CS209 checks that each phase is waited for */
+	for (size_t i = 0; i < m->waits.n; i++) {
+		const struct past_op *w = &m->waits.at[i];
+
+		if (frontier_full(&c->space, f, PLANE_G, w->warp) >= w->epoch
+			|| frontier_lanes(&c->space, f, PLANE_G, w->warp, w->epoch) & w->lanes)
+			return true;
+	}
+	return false;
+}
+
 /* A commit of a peer that may arrive on an mbarrier of the CTA after its exit [E21] */
 static void commit_left(struct cluster *c, unsigned cta, const struct event *e, struct warp *w)
 {
@@ -290,8 +310,8 @@ static void commit_left(struct cluster *c, unsigned cta, const struct event *e, 
 		const struct mbar *m = &c->mbars.at[x->mbar];
 		struct finding *f;
 
-		if (m->cta != cta || w->cta == cta || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
-			agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
+		if (m->cta != cta || w->cta == cta || !m->live || x->epoch <= w->tc->reported
+			|| arrival_known(c, cta, x))
 			continue;
 		f = report_new(c, CS221, rule_severity(CS221), e->site, x->site);
 		if (!f)
