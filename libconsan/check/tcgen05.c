@@ -119,6 +119,15 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
+/* Gives an operation the next number of its warp. A wait that follows has a later stamp. */
+static void number_op(struct warp *w, struct tc_op op)
+{
+	op.issued = warp_stamp(w);
+	warp_close_epoch(w);
+	vec_push(&w->tc->op, op);
+	w->tc->ops = epoch_next(w->tc->ops);
+}
+
 static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uint32_t known)
 {
 	const struct event_tcgen05 *o = &e->tcgen05;
@@ -135,10 +144,8 @@ static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uin
 	}
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
-	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w) }));
-	warp_close_epoch(w); /* a wait that follows is later than this */
-	t->ops = epoch_next(t->ops);
+	number_op(w, (struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
+		.four_lanes = o->op == TC_CP && lanes == 4 });
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
 }
@@ -239,8 +246,12 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	if (!c->ntensor || !f)
 		return;
 	t = tc_of(c, w);
-	if (!t->last[lane])
+	if (!t->last[lane]) {
 		commit_of_nothing(c, w, e);
+	} else { /* numbered, too: who knows that it has arrived knows the waits before it */
+		number_op(w, (struct tc_op){ .d = UINT32_MAX });
+		t->last[lane] = t->ops;
+	}
 	for (uint32_t left = x->ctas; left; left &= left - 1) {
 		const unsigned r = (unsigned)__builtin_ctz(left);
 		struct mbar *m = mbar_use(c, e, r, x->addr);
