@@ -106,15 +106,17 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
-/* The waiting warp later issued a load whose bytes the arriving lanes have observed, or the waiting
- * lane a tcgen05 operation whose commit they have: so its wait took place before, although that
- * releases nothing else (A18). This happens where bytes are expected before the buffer is known to
- * be free, and in a ring that one thread empties by tcgen05.mma. */
-static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lanes,
+/* The waiting warp later issued a load or a tcgen05 operation whose completion the arriving lanes
+ * have observed: so its wait took place before, although the completion releases nothing that the
+ * warp did itself (A18). This happens where bytes are expected before the buffer is known to be
+ * free, and with accumulators that are handed over by commits. */
+static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
+	if (f && c->ntensor && tc_knows_later(c, f, x))
+		return true;
 	for (uint32_t k = 0; f && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];
 
@@ -122,7 +124,7 @@ static bool waited_before_issue(struct cluster *c, struct warp *w, uint32_t lane
 			&& frontier_full(&c->space, f, PLANE_G, agent_slot(c, k)) >= s->epoch)
 			return true;
 	}
-	return f && tc_follows(c, f, x);
+	return false;
 }
 
 /* Is a wait for the previous phase ordered before: one for all these lanes, or one for each of
@@ -145,7 +147,7 @@ static bool waited(struct cluster *c, const struct mbar *m, struct warp *w, uint
 				left &= ~(rest & -rest);
 	}
 	for (size_t i = 0; left && !same_warp && i < m->waits.n; i++)
-		if (waited_before_issue(c, w, left, &m->waits.at[i]))
+		if (waited_before_load(c, w, left, &m->waits.at[i]))
 			return true;
 	return !left;
 }

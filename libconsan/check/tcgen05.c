@@ -70,18 +70,26 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
-bool tc_follows(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
 {
 	const struct tc_warp *t = c->warp[x->warp].tc;
 	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
+	size_t low = 0, high = t ? t->op.n : 0;
+	uint32_t epoch;
 
-	for (size_t i = t ? t->op.n : 0; i > 0 && t->op.at[i - 1].issued >= x->epoch; i--) {
-		const uint32_t lane = 1u << t->op.at[i - 1].lane;
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
 
-		if (lane & x->lanes && tc_knows(c, f, agent, lane, t->first + (uint32_t)i - 1))
-			return true;
+		if (t->op.at[mid].issued >= x->epoch)
+			high = mid;
+		else
+			low = mid + 1;
 	}
-	return false;
+	if (!t || low == t->op.n)
+		return false;
+	epoch = t->first + (uint32_t)low;
+	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
+		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
 }
 
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
@@ -111,22 +119,17 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
-/* Gives the next number to an operation of the lane. A later wait of the warp has a later stamp. */
-static void number_op(struct warp *w, struct tc_op op, uint32_t lane)
+/* Gives an operation the next number of its warp. A wait that follows has a later stamp. */
+static void number_op(struct warp *w, struct tc_op op)
 {
-	struct tc_warp *t = w->tc;
-
 	op.issued = warp_stamp(w);
-	op.lane = (uint8_t)lane;
 	warp_close_epoch(w);
-	vec_push(&t->op, op);
-	t->ops = epoch_next(t->ops);
-	t->last[lane] = t->ops;
+	vec_push(&w->tc->op, op);
+	w->tc->ops = epoch_next(w->tc->ops);
 }
 
-static void add_op(struct warp *w, const struct event *e, uint32_t known)
+static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uint32_t known)
 {
-	struct tc_warp *t = w->tc;
 	const struct event_tcgen05 *o = &e->tcgen05;
 	const struct ev_area *d = o->areas.n ? &o->areas.at[0] : NULL;
 	uint32_t lanes = 0;
@@ -142,7 +145,7 @@ static void add_op(struct warp *w, const struct event *e, uint32_t known)
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
 	number_op(w, (struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4 }, (uint32_t)__builtin_ctz(e->lanes));
+		.four_lanes = o->op == TC_CP && lanes == 4 });
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
 }
@@ -178,8 +181,9 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 		return;
 	c->stats.async_ops++;
 	t = tc_of(c, w);
-	add_op(w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
+	add_op(t, w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
 	t->issued |= e->lanes;
+	t->last[lane] = t->ops;
 	for (uint32_t m = o->ctas; m; m &= m - 1) {
 		const uint16_t r = (uint16_t)__builtin_ctz(m);
 
@@ -242,10 +246,12 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	if (!c->ntensor || !f)
 		return;
 	t = tc_of(c, w);
-	if (!t->last[lane])
+	if (!t->last[lane]) {
 		commit_of_nothing(c, w, e);
-	else /* a number of its own: who knows the operations need not know that this has arrived */
-		number_op(w, (struct tc_op){ .d = UINT32_MAX }, lane);
+	} else { /* numbered, too: who knows that it has arrived knows the waits before it */
+		number_op(w, (struct tc_op){ .d = UINT32_MAX });
+		t->last[lane] = t->ops;
+	}
 	for (uint32_t left = x->ctas; left; left &= left - 1) {
 		const unsigned r = (unsigned)__builtin_ctz(left);
 		struct mbar *m = mbar_use(c, e, r, x->addr);
@@ -273,9 +279,8 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
-		|| tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
-			x->epoch))
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
+		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
 	if (!f)
@@ -316,7 +321,8 @@ static void commit_left(struct cluster *c, unsigned cta, const struct event *e, 
 		const struct mbar *m = &c->mbars.at[x->mbar];
 		struct finding *f;
 
-		if (m->cta != cta || w->cta == cta || !m->live || arrival_known(c, cta, x))
+		if (m->cta != cta || w->cta == cta || !m->live || x->epoch <= w->tc->reported
+			|| arrival_known(c, cta, x))
 			continue;
 		f = report_new(c, CS221, rule_severity(CS221), e->site, x->site);
 		if (!f)

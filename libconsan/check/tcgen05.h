@@ -17,10 +17,9 @@ enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tm
 struct tc_op {                   /* a tcgen05.mma, cp or shift */
 	uint64_t shape;          /* as in the event */
 	uint32_t d;              /* address of the destination */
+	uint32_t issued;         /* the warp's epoch at the issue */
 	enum ev_tc op;
 	bool four_lanes;         /* cp.4x256b */
-	uint8_t lane;            /* that issued it */
-	uint32_t issued;         /* the warp's stamp then */
 };
 
 struct tc_commit {               /* the newest one by a lane on an mbarrier */
@@ -43,7 +42,6 @@ struct tc_warp {
 	VEC(struct tc_commit) commit;
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
-		uint32_t stamp[64]; /* of the newest ones, by number: the warp's epoch at the issue */
 		uint32_t reported; /* as above */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
@@ -62,8 +60,8 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 /* Does f know the operations of these lanes up to `epoch`? */
 bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
 	uint32_t epoch);
-/* Does f know an operation that a lane of x issued after x? */
-bool tc_follows(const struct cluster *c, const struct frontier *f, const struct past_op *x);
+/* Does f know an operation that the warp of x issued after x? */
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 /* A commit on this mbarrier that f does not know to have arrived, in *x; false: none. */
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x);

@@ -92,20 +92,6 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 
 /* ---- the rule ---- */
 
-/* Is the issue of the warp's load or store ordered before, though not its completion? Then the
- * signal came before the wait. */
-static bool issue_known(const struct tmem_view *t, const struct warp *by, unsigned store,
-	uint32_t number)
-{
-	const uint32_t kept = ARRAY_SIZE(by->tc->access[store].stamp);
-	const uint32_t stamp = by->tc->access[store].stamp[number % kept];
-	const struct clock_space *s = &t->v.c->space;
-
-	return by->tc->access[store].newest - number < kept
-		&& (frontier_full(s, t->v.f, PLANE_G, by->index) >= stamp
-			|| frontier_lanes(s, t->v.f, PLANE_G, by->index, stamp));
-}
-
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
 	const struct cell_entry *old)
 {
@@ -113,11 +99,9 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return !t->op && by->tc->access[0].done >= old->epoch
-			&& !issue_known(t, by, 0, old->epoch) ? CS601 : CS602;
+		return by->tc->access[0].done >= old->epoch ? CS601 : CS602;
 	case AGENT_TMEM_ST:
-		return by->tc->access[1].done >= old->epoch && !issue_known(t, by, 1, old->epoch)
-			? CS601 : CS603;
+		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
 	default:
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
@@ -315,8 +299,6 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(c, w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
-	tc->access[store].stamp[tc->access[store].newest % ARRAY_SIZE(tc->access[store].stamp)] =
-		warp_stamp(w);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];
@@ -387,7 +369,7 @@ static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		const uint32_t m = w->observed.at[i].lanes & lanes;
 		struct frontier *f;
 
-		if (!m)
+		if (!m || w->observed.at[i].sc)
 			continue;
 		f = frontier_new(&c->space);
 		frontier_join_agents(&c->space, f, w->observed.at[i].f, agent_tensor(c, AGENT_TC, 0),
