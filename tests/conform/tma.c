@@ -1,8 +1,8 @@
 /* Tensor copies: tile and im2col, all ranks, swizzles, element strides, edges, fills, reductions.
  * References: ISA 5.5 (tensors), 9.7.9.25.5, and the description of cuTensorMapEncodeTiled and
- * cuTensorMapEncodeIm2col. gather4 and scatter4 copy four rows of a matrix. In an interleaved layout
- * an element of dimension 0 is a slice of 16 or 32 bytes, whatever the type, and a box has one
- * element in the dimension before the last (measured on an H200; the manuals do not say it).
+ * cuTensorMapEncodeIm2col. gather4 and scatter4 copy four rows of a matrix. In an interleaved
+ * layout an element of dimension 0 is a slice of 16 or 32 bytes, whatever the type, and a box has
+ * one element in the dimension before the last (measured on an H200; the manuals do not say it).
  *
  * Loads: the tensor is in the input, the box in shared memory goes to the output. Stores: shared
  * memory comes from the input, the tensor is the output. */
@@ -271,8 +271,9 @@ static void print(struct item *i, struct rng *r)
 	const struct copy *c = copy_of(i);
 	const struct consan_tensormap_args *a = &map_of(i)->args;
 	const unsigned bytes = row_bytes(i) * rows_of(i);
-	const char *mode = c->rows ? c->load ? ".tile::gather4" : ".tile::scatter4" : a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
-		? ".tile" : "";
+	const char *mode = c->rows ? c->load ? ".tile::gather4" : ".tile::scatter4"
+		: a->im2col ? c->load ? ".im2col" : ".im2col_no_offs"
+		: rng_once_in(r, 2) ? ".tile" : "";
 	unsigned label = (unsigned)(rng_bits(r) >> 34);
 
 	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 %%x;\n\t.reg .pred first, done;\n"
