@@ -25,6 +25,7 @@ struct site_info {
 struct batch_info {
 	uint8_t words;             /* its words in the record */
 	bool mma, a_regs, a_mn, b_mn; /* a wgmma; A is in registers; A, B are transposed */
+	bool deep;                 /* sparse: B is 64 bytes deep */
 	uint16_t n;                /* columns of B */
 	uint16_t nd, na;           /* number of registers of D, of A */
 	uint32_t regs[132];        /* those of D, then those of A */

@@ -128,7 +128,8 @@ void emit_path_uses(struct dcluster *c, uint32_t warp, const struct ptx_insn *i,
 
 struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 {
-	struct batch_info b = { .mma = i->op == OP_wgmma_mma_async };
+	struct batch_info b = { .mma = i->op == OP_wgmma_mma_async
+		|| i->op == OP_wgmma_mma_async_sp, .deep = i->op == OP_wgmma_mma_async_sp };
 	int64_t imm[4] = { 1, 1, 0, 0 };
 	unsigned rows, cols, depth, n = 0;
 	struct plan p;
@@ -139,7 +140,7 @@ struct batch_info batch_of(const struct ptx_func *f, const struct ptx_insn *i)
 		return b;
 	b.a_regs = i->operand[1].kind == PO_VEC;
 	ptx_shape(ptx_pick(i, MG_shape), &rows, &cols, &depth);
-	for (unsigned k = 4; k < i->noperands && n < 4; k++) {
+	for (unsigned k = plan_scale_d(i) + 1; k < i->noperands && n < 4; k++) {
 		if (n == 2 && b.a_regs)
 			n = 3;
 		imm[n++] = i->operand[k].imm;
@@ -187,7 +188,7 @@ static uint64_t wide(const uint32_t *words)
 /* The pieces found so far, by part. */
 struct collected {
 	unsigned n[5];
-	uint32_t rows[4][32 * RUN_MOST], b[512 * RUN_MOST];
+	uint32_t rows[4][32 * RUN_MOST], b[1024 * RUN_MOST];
 };
 
 static void collect(const struct batch_info *m, const uint32_t *words, uint32_t top[2],
@@ -195,6 +196,7 @@ static void collect(const struct batch_info *m, const uint32_t *words, uint32_t 
 {
 	uint32_t piece[128], *b = g->b + g->n[4];
 	struct wg_desc d;
+	unsigned n;
 
 	top[0] = 0;
 	if (!m->a_regs) {
@@ -208,9 +210,9 @@ static void collect(const struct batch_info *m, const uint32_t *words, uint32_t 
 		g->n[k] += 32;
 	}
 	d = wg_desc_decode(wide(words));
-	wg_desc_pieces(&d, m->b_mn, m->n, b);
-	top[1] = highest(b, 2 * m->n);
-	g->n[4] += 2 * m->n;
+	n = wg_desc_b_pieces(&d, m->b_mn, m->deep, m->n, b);
+	top[1] = highest(b, n);
+	g->n[4] += n;
 }
 
 /* words: of the first wgmma and those after it. */
@@ -345,14 +347,15 @@ static struct event mma_of(struct dcluster *c, uint32_t first, const struct reco
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct ptx_insn *i = c->job->l->code->batch.at[s->batch + k];
 	const struct batch_info *m = &c->job->batch[s->batch + k];
+	const struct ptx_operand *scale = &i->operand[plan_scale_d(i)];
 	struct event e = record_event(c, first, r->site, EV_WGMMA, FULL);
 
 	e.site = record_batch_site(c, r->site, k);
 	e.wgmma.async_op = ++c->ops;
 	words += m->a_regs ? 2 : 4;
-	e.wgmma.scale_d = i->operand[3].kind == PO_IMM ? i->operand[3].imm != 0 : words[0];
+	e.wgmma.scale_d = scale->kind == PO_IMM ? scale->imm != 0 : words[0];
 	e.wgmma.shape = m->n | (uint64_t)ptx_type_of(i, 0) << 16 | (uint64_t)ptx_type_of(i, 1) << 24 |
-		(uint64_t)ptx_type_of(i, 2) << 32;
+		(uint64_t)ptx_type_of(i, 2) << 32 | (uint64_t)m->deep << 40;
 	if (c->registers) {
 		e.wgmma.accumulators = (struct ev_regs){ m->regs, m->nd };
 		e.wgmma.fragment = (struct ev_regs){ m->regs + m->nd, m->na };

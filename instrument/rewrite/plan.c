@@ -188,6 +188,12 @@ static bool mbarrier(const struct ptx_insn *i, struct plan *p)
 	}
 }
 
+/* A sparse one has metadata and a selector before it. */
+unsigned plan_scale_d(const struct ptx_insn *i)
+{
+	return i->op == OP_wgmma_mma_async_sp ? 5 : 3;
+}
+
 static bool wgmma(const struct ptx_insn *i, struct plan *p)
 {
 	p->class = PLAN_UNIFORM;
@@ -195,13 +201,12 @@ static bool wgmma(const struct ptx_insn *i, struct plan *p)
 	case OP_wgmma_wait_group:
 		return p->after = true;
 	case OP_wgmma_mma_async:
+	case OP_wgmma_mma_async_sp:
 		if (i->operand[1].kind != PO_VEC)
 			add(p, &i->operand[1], VAL_U64);
 		add(p, &i->operand[2], VAL_U64);
-		add(p, &i->operand[3], VAL_PRED);
+		add(p, &i->operand[plan_scale_d(i)], VAL_PRED);
 		return p->wgmma = true;
-	case OP_wgmma_mma_async_sp:
-		return false;
 	default:
 		return p->wgmma = true;
 	}
@@ -584,8 +589,6 @@ const char *plan_refuses(const struct ptx_insn *i)
 	case EF_TENSORMAP:
 		return ptx_space_of(i, 0) == PS_none
 			? "changing a tensor map through a generic address is not recorded" : NULL;
-	case EF_WGMMA:
-		return i->op == OP_wgmma_mma_async_sp ? "sparse wgmma is not recorded" : NULL;
 	default:
 		return NULL;
 	}

@@ -100,6 +100,8 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 unsigned plan_address(const struct ptx_insn *i);
 /* The barrier operand of a CTA barrier instruction. */
 const struct ptx_operand *plan_barrier(const struct ptx_insn *i);
+/* Index of scale-d of a wgmma.mma_async. */
+unsigned plan_scale_d(const struct ptx_insn *i);
 /* The member mask of a warp collective; NULL: it has none. */
 const struct ptx_operand *plan_mask(const struct ptx_insn *i);
 

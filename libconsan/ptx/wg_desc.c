@@ -55,13 +55,24 @@ void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out)
 	wg_desc_mn_pieces(d, 16, n / 8, out);
 }
 
-/* Pieces beyond the swizzle's span are in the next core matrix along K. */
-void wg_desc_deep_pieces(const struct wg_desc *d, unsigned n, uint32_t *out)
+/* K-major, 64 bytes deep. Pieces beyond the swizzle's span are in the next core matrix along K. */
+static void wg_desc_deep_pieces(const struct wg_desc *d, unsigned n, uint32_t *out)
 {
 	for (unsigned r = 0; r < n; r++)
 		for (unsigned j = 0; j < 4; j++)
 			*out++ = swizzled(d, d->start + r / 8 * d->stride + r % 8 * d->span
 				+ 16 * j / d->span * d->lead + 16 * j % d->span);
+}
+
+unsigned wg_desc_b_pieces(const struct wg_desc *d, bool mn, bool deep, unsigned n, uint32_t *out)
+{
+	if (!deep)
+		wg_desc_pieces(d, mn, n, out);
+	else if (mn)
+		wg_desc_mn_pieces(d, 32, n / 8, out);
+	else
+		wg_desc_deep_pieces(d, n, out);
+	return (deep ? 4 : 2) * n;
 }
 
 unsigned wg_desc_spans(const uint32_t *piece, unsigned n, struct ev_span *out)
@@ -111,9 +122,8 @@ static void look_up(struct wg_reads *r)
 {
 	const struct wg_operands *of = &r->of;
 	struct wg_desc d = wg_desc_decode(of->a);
-	const unsigned pieces = (of->b_deep ? 4 : 2) * of->n;
 	uint32_t rows[32];
-	unsigned n = 0;
+	unsigned n = 0, pieces;
 
 	r->top_a = 0;
 	if (!of->a_regs) {
@@ -128,12 +138,7 @@ static void look_up(struct wg_reads *r)
 		n += wg_desc_spans(rows, 32, r->span + n);
 	}
 	d = wg_desc_decode(of->b);
-	if (!of->b_deep)
-		wg_desc_pieces(&d, of->b_mn, of->n, r->b);
-	else if (of->b_mn)
-		wg_desc_mn_pieces(&d, 32, of->n / 8, r->b);
-	else
-		wg_desc_deep_pieces(&d, of->n, r->b);
+	pieces = wg_desc_b_pieces(&d, of->b_mn, of->b_deep, of->n, r->b);
 	r->top_b = top_of(r->b, pieces);
 	r->part[4] = (uint16_t)n;
 	n += wg_desc_spans(r->b, pieces, r->span + n);

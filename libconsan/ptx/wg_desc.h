@@ -15,8 +15,8 @@ struct wg_desc wg_desc_decode(uint64_t word);
 /* Offsets of the 16-byte pieces of an operand that is 32 bytes deep in K:
  * K-major two for each of n rows, MN-major (mn) n / 8 for each of 16 k. */
 void wg_desc_pieces(const struct wg_desc *d, bool mn, unsigned n, uint32_t *out);
-/* K-major, 64 bytes deep (B of a sparse wgmma): four for each of n rows. */
-void wg_desc_deep_pieces(const struct wg_desc *d, unsigned n, uint32_t *out);
+/* The same of a B that may be 64 bytes deep, as that of a sparse wgmma. Returns their number. */
+unsigned wg_desc_b_pieces(const struct wg_desc *d, bool mn, bool deep, unsigned n, uint32_t *out);
 /* MN-major: n pieces for each of k rows. */
 void wg_desc_mn_pieces(const struct wg_desc *d, unsigned k, unsigned n, uint32_t *out);
 /* Runs of pieces, merged and in order of address; at most n. */

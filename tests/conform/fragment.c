@@ -95,8 +95,8 @@ static void list(struct text *p, unsigned n)
 	text_printf(p, "}");
 }
 
-/* The rows of the warp are in shared memory; `at`, and `wide` as a generic address, is that of the row
- * that the thread addresses. */
+/* The rows of the warp are in shared memory; `at`, and `wide` as a generic address, is that of the
+ * row that the thread addresses. */
 static void prepare(struct text *p)
 {
 	text_printf(p, "\t.reg .b32 d<4>, at, own, row;\n\t.reg .b64 wide;\n"

@@ -1,59 +1,24 @@
 /* Tensor copies: tile and im2col, all ranks, swizzles, element strides, edges, fills, reductions.
  * References: ISA 5.5 (tensors), 9.7.9.25.5, and the description of cuTensorMapEncodeTiled and
- * cuTensorMapEncodeIm2col. gather4 and scatter4 copy four rows of a matrix. In an interleaved layout
- * an element of dimension 0 is a slice of 16 or 32 bytes, whatever the type, and a box has one
- * element in the dimension before the last (measured on an H200; the manuals do not say it).
+ * cuTensorMapEncodeIm2col. gather4 and scatter4 copy four rows of a matrix. In an interleaved
+ * layout an element of dimension 0 is a slice of 16 or 32 bytes, whatever the type, and a box has
+ * one element in the dimension before the last (measured on an H200; the manuals do not say it).
  *
  * Loads: the tensor is in the input, the box in shared memory goes to the output. Stores: shared
  * memory comes from the input, the tensor is the output. */
-#include "conform.h"
 #include "matrix.h"
 #include "real.h"
 #include "redop.h"
+#include "tma.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* CUtensorMapDataType */
-static const struct { enum type t; bool flush; } types[] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32,
+const struct tma_type tma_types[TMA_TYPES] = { { T_u8, 0 }, { T_u16, 0 }, { T_u32,
 	0 },
 	{ T_s32, 0 }, { T_u64, 0 }, { T_s64, 0 }, { T_f16, 0 }, { T_f32, 0 }, { T_f64, 0 },
 	{ T_bf16, 0 }, { T_f32, 1 } };
-
-enum { TENSOR = 128 * CTA_THREADS, BOX = 64 * CTA_THREADS, MBAR = BOX + 1024 };
-/* coordinates and im2col offsets are in data */
-struct copy {
-	int32_t at[5];
-	int32_t offset[3];
-	int op;
-	bool load;
-	bool rows;                 /* gather4, scatter4: at[1] to at[4] are rows */
-	unsigned shared;           /* offset of the box */
-	bool replaced;             /* the kernel makes the item's map into this one: */
-	struct map target;
-};
-
-static const struct copy *copy_of(const struct item *i) { return i->data; }
-/* The map by which the copy takes place */
-static const struct map *map_of(const struct item *i)
-{
-	return copy_of(i)->replaced ? &copy_of(i)->target : i->map;
-}
-static unsigned size_of(const struct item *i)
-{
-	return type_bits(types[map_of(i)->args.type].t) / 8;
-}
-
-/* Bytes of a slice of an interleaved layout; else 0 */
-static unsigned slice(const struct map *m) { return 16 * m->args.interleave; }
-
-/* Elements of the box along dimension d; dimension 0 has no stride unless it consists of slices. */
-static unsigned count(const struct map *m, unsigned d)
-{
-	unsigned step = d || slice(m) ? m->elem_stride[d] : 1;
-
-	return slice(m) && d + 2 == m->args.rank ? 1 : (m->box[d] + step - 1) / step;
-}
 
 static unsigned rows_of(const struct item *i)
 {
@@ -169,7 +134,7 @@ static unsigned pitch(const struct item *i)
 static void expect_load(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	const unsigned size = size_of(i), n = row_bytes(i) / size;
-	const enum type t = types[map_of(i)->args.type].t;
+	const enum type t = tma_types[map_of(i)->args.type].t;
 	const char *tensor = inputs;
 
 	(void)out;
@@ -187,7 +152,7 @@ static void expect_load(const struct item *i, const void *inputs, const void *ou
 				x->v = 0;
 				memcpy(&x->v, tensor + a, size);
 				/* the manual does not say what f32.ftz flushes */
-				if (types[map_of(i)->args.type].flush && real_is_subnormal(t, x->v))
+				if (tma_types[map_of(i)->args.type].flush && real_is_subnormal(t, x->v))
 					x->how = WANT_ANY;
 			} else if (map_of(i)->args.oob)
 				x->how = WANT_NAN;
@@ -219,7 +184,7 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 				continue;
 			memcpy(&b, box + swizzled(i,
 				copy_of(i)->shared + row * pitch(i) + k * size), size);
-			redop_apply((enum redop)copy_of(i)->op, types[map_of(i)->args.type].t,
+			redop_apply((enum redop)copy_of(i)->op, tma_types[map_of(i)->args.type].t,
 				SUBNORMALS_OPEN, w[a / size].v, b, 0, &w[a / size]);
 		}
 	}
@@ -227,7 +192,7 @@ static void expect_store(const struct item *i, const void *inputs, const void *b
 
 static void fill_tma(const struct item *i, struct rng *r, void *inputs, void *out)
 {
-	const enum type t = types[map_of(i)->args.type].t;
+	const enum type t = tma_types[map_of(i)->args.type].t;
 	const unsigned size = size_of(i);
 
 	for (unsigned k = 0; k < i->in_bytes * CTA_THREADS / size; k++) {
@@ -238,157 +203,6 @@ static void fill_tma(const struct item *i, struct rng *r, void *inputs, void *ou
 		uint64_t v = type_pick(r, t);
 		memcpy((char *)out + k * size, &v, size);
 	}
-}
-
-/* ---- drawing a map ---- */
-
-static unsigned round_up(unsigned v, unsigned to) { return (v + to - 1) / to * to; }
-
-static unsigned tensor_bytes(const struct map *m)
-{
-	return (unsigned)m->stride[m->args.rank - 2] * (unsigned)m->dim[m->args.rank - 1];
-}
-
-static void draw_dims(struct map *m, struct rng *r, unsigned size, unsigned inner)
-{
-	/* sizes that are no multiple of 16 bytes, smaller and larger than the box */
-	m->dim[0] = 1 + rng_below(r, 2 * inner / size + 3);
-	unsigned bytes = round_up((unsigned)m->dim[0] * size, 16) + 16 * rng_below(r, 3);
-	for (unsigned d = 1; d < m->args.rank; d++) {
-		m->dim[d] = 1 + rng_below(r, 6);
-		m->stride[d - 1] = bytes;
-		bytes = bytes * (unsigned)m->dim[d] + 16 * rng_below(r, 2);
-	}
-	if (m->args.rank == 1)
-		m->stride[0] = 0;
-}
-
-static void draw_tile(struct item *i, struct rng *r, struct copy *c)
-{
-	static const unsigned span[] = { 0, 32, 64, 128 };
-	struct map *m = i->map;
-	const unsigned size = size_of(i);
-	unsigned inner, total;
-
-	m->args.swizzle = rng_below(r, 4);
-	inner = m->args.swizzle ? span[m->args.swizzle] : 16 * (1 + rng_below(r, 12));
-	if (inner / size > 256)
-		inner = 128;
-	if (m->args.swizzle && rng_once_in(r, 4))
-		inner = 16 * (1 + rng_below(r, inner / 16));
-	m->args.rank = 1 + rng_below(r, 5);
-	do
-		draw_dims(m, r, size, inner);
-	while (m->args.rank > 1 ? tensor_bytes(m) > TENSOR : m->dim[0] * size > TENSOR);
-	do {
-		total = inner > span[m->args.swizzle] ? inner : span[m->args.swizzle];
-		for (unsigned d = 0; d < 5; d++) {
-			m->elem_stride[d] = d && rng_once_in(r, 4) ? 1 + rng_below(r, 3) : 1;
-			m->box[d] = d ? 1 + rng_below(r, 5) : inner / size;
-			total *= d && d < m->args.rank ? count(m, d) : 1;
-		}
-	} while (total > BOX - 1024);
-	for (unsigned d = 0; d < m->args.rank; d++) {
-		int edge = (int)m->dim[d] + (int)m->box[d];
-		c->at[d] = (int)rng_below(r, (unsigned)edge + 2) - (c->load ? (int)m->box[d] : 0);
-	}
-	/* the first element is at a multiple of 16 bytes */
-	c->at[0] = c->at[0] * (int)size / 16 * 16 / (int)size;
-}
-
-static void draw_im2col(struct item *i, struct rng *r, struct copy *c)
-{
-	static const unsigned span[] = { 0, 32, 64, 128 };
-	struct map *m = i->map;
-	const unsigned size = size_of(i);
-	unsigned inner;
-
-	m->args.swizzle = rng_below(r, 4);
-	inner = m->args.swizzle ? span[m->args.swizzle] : 16 * (1 + rng_below(r, 8));
-	m->args.rank = 3 + rng_below(r, 3);
-	const unsigned last = m->args.rank - 1;
-	do {
-		draw_dims(m, r, size, inner);
-		for (unsigned d = 1; d < last; d++) {
-			/* a store has no pixels before the image's edge */
-			m->lower[d - 1] = c->load ? -(int)rng_below(r, 3) : 0;
-			m->upper[d - 1] = -(int)rng_below(r, 2);
-			m->elem_stride[d] = 1 + rng_once_in(r, 4);
-		}
-		/* the bounding box is not empty */
-		for (unsigned d = 1; d < last; d++)
-			if ((int)m->dim[d] - 1 + m->upper[d - 1] < m->lower[d - 1])
-				m->upper[d - 1] = 0;
-	} while (tensor_bytes(m) > TENSOR);
-	m->elem_stride[0] = m->elem_stride[last] = 1;
-	m->args.im2col = true;
-	m->args.channels = inner / size;
-	m->args.pixels = 1 + rng_below(r, (BOX - 1024) / inner < 40 ? (BOX - 1024) / inner : 40);
-	c->at[0] = (int)rng_below(r, (unsigned)m->dim[0] + 1) * (int)size / 16 * 16 / (int)size;
-	for (unsigned d = 1; d < last; d++) {
-		int low = c->load ? m->lower[d - 1] : 0,
-			high = (int)m->dim[d] - 1 + m->upper[d - 1];
-		c->at[d] = high < low ? low : low + (int)rng_below(r, (unsigned)(high - low) + 1);
-		c->offset[d - 1] = c->load ? (int)rng_below(r, 3) : 0;
-	}
-	c->at[last] = (int)rng_below(r, (unsigned)m->dim[last]);
-}
-
-/* A matrix, of which four rows are copied. */
-static void draw_rows(struct item *i, struct rng *r, struct copy *c)
-{
-	struct map *m = i->map;
-
-	do
-		draw_tile(i, r, c);
-	while (m->args.rank != 2);
-	m->box[1] = m->elem_stride[1] = 1;
-	c->rows = true;
-	for (unsigned k = 1; k < 5; k++)
-		c->at[k] = (int)rng_below(r, (unsigned)m->dim[1] + 3) - (c->load ? 1 : 0);
-}
-
-static void draw_interleaved(struct item *i, struct rng *r, struct copy *c)
-{
-	struct map *m = i->map;
-	const unsigned size = size_of(i);
-	unsigned bytes, total;
-
-	m->args.interleave = 1 + rng_below(r, 2);
-	m->args.swizzle = m->args.interleave == 2 ? 1 : rng_below(r, 4);
-	m->args.rank = 3 + rng_below(r, 3);
-	do {
-		m->dim[0] = 1 + rng_below(r, 20);
-		bytes = slice(m) * ((unsigned)m->dim[0] + rng_below(r, 3));
-		for (unsigned d = 1; d < m->args.rank; d++) {
-			m->dim[d] = 1 + rng_below(r, 5);
-			m->stride[d - 1] = bytes;
-			bytes = bytes * (unsigned)m->dim[d] + slice(m) * rng_below(r, 2);
-		}
-	} while (tensor_bytes(m) > TENSOR);
-	do {
-		total = slice(m);
-		for (unsigned d = 0; d < 5; d++) {
-			m->elem_stride[d] = rng_once_in(r, 4) ? 1 + rng_below(r, 3) : 1;
-			m->box[d] = d ? 1 + rng_below(r, 5) : 16 / size * (1 + rng_below(r, 2));
-			total *= d < m->args.rank ? count(m, d) : 1;
-		}
-	} while (total > BOX - 1024);
-	for (unsigned d = 0; d < m->args.rank; d++)
-		c->at[d] = (int)rng_below(r, (unsigned)m->dim[d] + m->box[d] + 2)
-			- (c->load ? (int)m->box[d] : 0);
-}
-
-static void finish_map(struct map *m)
-{
-	struct consan_tensormap_args *a = &m->args;
-
-	a->dim = m->dim;
-	a->stride = m->stride;
-	a->box = m->box;
-	a->elem_stride = m->elem_stride;
-	a->lower = m->lower;
-	a->upper = m->upper;
 }
 
 /* ---- text ---- */
@@ -457,8 +271,9 @@ static void print(struct item *i, struct rng *r)
 	const struct copy *c = copy_of(i);
 	const struct consan_tensormap_args *a = &map_of(i)->args;
 	const unsigned bytes = row_bytes(i) * rows_of(i);
-	const char *mode = c->rows ? c->load ? ".tile::gather4" : ".tile::scatter4" : a->im2col ? c->load ? ".im2col" : ".im2col_no_offs" : rng_once_in(r, 2)
-		? ".tile" : "";
+	const char *mode = c->rows ? c->load ? ".tile::gather4" : ".tile::scatter4"
+		: a->im2col ? c->load ? ".im2col" : ".im2col_no_offs"
+		: rng_once_in(r, 2) ? ".tile" : "";
 	unsigned label = (unsigned)(rng_bits(r) >> 34);
 
 	text_printf(p, "\t.reg .b32 s, m, v<4>;\n\t.reg .b64 %%x;\n\t.reg .pred first, done;\n"
@@ -514,8 +329,6 @@ static void print(struct item *i, struct rng *r)
 
 /* ---- classes ---- */
 
-typedef void draw_fn(struct item *i, struct rng *r, struct copy *c);
-
 static void emit(struct item *i, struct rng *r, bool load, int op, draw_fn *draw, bool replaced)
 {
 	struct copy *c = i->data = base_alloc(sizeof *c);
@@ -534,11 +347,11 @@ static void emit(struct item *i, struct rng *r, bool load, int op, draw_fn *draw
 	}
 	c->shared = rng_once_in(r, 2) ? 1024 : 0;
 	(replaced ? &c->target : i->map)->args.oob = load && rng_once_in(r, 2)
-		&& type_kind(types[m->args.type].t) == KIND_FLOAT;
+		&& type_kind(tma_types[m->args.type].t) == KIND_FLOAT;
 	finish_map(i->map);
 	finish_map(&c->target);
 	i->map_out = !load;
-	bits = type_bits(types[m->args.type].t);
+	bits = type_bits(tma_types[m->args.type].t);
 	if (load)
 		item_block(i, TENSOR / CTA_THREADS, BOX / CTA_THREADS, BOX * 8 / bits / CTA_THREADS,
 			bits,
@@ -554,14 +367,14 @@ static void emit(struct item *i, struct rng *r, bool load, int op, draw_fn *draw
 void class_tma_load(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
+	i->map->args.type = rng_below(r, TMA_TYPES);
 	emit(i, r, true, RED_NONE, draw_tile, false);
 }
 
 void class_tma_store(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	i->map->args.type = rng_below(r, TMA_TYPES - 1);
 	emit(i, r, false, RED_NONE, draw_tile, false);
 }
 
@@ -575,7 +388,7 @@ void class_tma_reduce(struct item *i, struct rng *r)
 		: op <= RED_DEC ? T_u32 : RNG_OF(r, bits);
 
 	i->map = base_alloc(sizeof *i->map);
-	while (types[i->map->args.type].t != t)
+	while (tma_types[i->map->args.type].t != t)
 		i->map->args.type++;
 	emit(i, r, false, op, rng_once_in(r, 4) ? draw_im2col : draw_tile, false);
 }
@@ -585,27 +398,27 @@ void class_tma_im2col(struct item *i, struct rng *r)
 	bool load = !rng_once_in(r, 3);
 
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	i->map->args.type = rng_below(r, TMA_TYPES - 1);
 	emit(i, r, load, RED_NONE, draw_im2col, false);
 }
 
 void class_tma_replace(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types));
+	i->map->args.type = rng_below(r, TMA_TYPES);
 	emit(i, r, true, RED_NONE, draw_tile, true);
 }
 
 void class_tma_rows(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	i->map->args.type = rng_below(r, TMA_TYPES - 1);
 	emit(i, r, !rng_once_in(r, 3), RED_NONE, draw_rows, false);
 }
 
 void class_tma_interleave(struct item *i, struct rng *r)
 {
 	i->map = base_alloc(sizeof *i->map);
-	i->map->args.type = rng_below(r, ARRAY_SIZE(types) - 1);
+	i->map->args.type = rng_below(r, TMA_TYPES - 1);
 	emit(i, r, !rng_once_in(r, 3), RED_NONE, draw_interleaved, false);
 }

@@ -45,6 +45,10 @@
 #define TOGETHER KERNEL(".multicast::cluster::all", "", "")
 /* Asks once: what still waits at its place starts there. */
 #define ONCE KERNEL("", "setp.eq.u32 %p6, %r9, 1;\n@%p6 bra END;\n", "")
+/* Runs long enough that other workers take part; CTA 300 fails. */
+#define FAILS KERNEL("", "mov.u32 %r13, 0;\nW:\nadd.u32 %r13, %r13, 1;\n" \
+	"setp.lt.u32 %p6, %r13, 1000;\n@%p6 bra W;\n" \
+	"setp.eq.u32 %p7, %r2, 300;\n@%p7 trap;\n", "")
 /* Strong reads of global memory: one schedule for all clusters. */
 #define COUPLED KERNEL("", "", "ld.relaxed.gpu.global.u32 %r12, [%rd1+65532];\n")
 
@@ -54,44 +58,54 @@
 struct outcome {
 	uint32_t *memory;
 	unsigned started;          /* CTAs */
+	struct exec_result r;
 };
 
-static struct outcome run(const char *text, unsigned grid, unsigned cluster, unsigned shared,
-	uint64_t seed, unsigned jobs)
+static struct outcome launch(const char *text, struct exec_launch l)
 {
 	struct consan_err e = { 0 };
 	struct outcome o = { .memory = calloc(WORDS, 4) };
-	struct exec_launch l = { .device = exec_device_for(100), .grid = { grid, 1, 1 },
-		.block = { 32, 1, 1 }, .cluster = { cluster, 1, 1 }, .params = &o.memory, .jobs = jobs,
-		.timeout = 200, .seed = seed, .shared_dynamic = shared,
-		.async = seed ? ASYNC_RANDOM : ASYNC_LATE };
 	struct ptx_module *p = ptx_parse("test.ptx", text, strlen(text), &e);
 	struct exec_module *m;
-	struct exec_result r;
 
 	cr_assert(p, "line %d: %s", e.line, e.text);
 	m = exec_load(p, &e);
 	cr_assert(m, "%s", e.text);
+	l.device = exec_device_for(100);
 	l.kernel = exec_kernel(m, "k", &e);
+	l.params = &o.memory;
+	l.timeout = 200;
 	exec_mem_add(o.memory, WORDS * 4, MEM_DEVICE, false);
-	exec_run(&l, &r);
+	exec_run(&l, &o.r);
 	exec_mem_remove(o.memory);
 	exec_unload(m);
-	cr_assert_eq(r.status, EXEC_OK, "%s", r.err.text);
+	return o;
+}
+
+static struct outcome run(const char *text, unsigned grid, unsigned cluster, unsigned shared,
+	uint64_t seed, unsigned jobs, unsigned fallback)
+{
+	struct exec_launch l = { .grid = { grid, 1, 1 }, .block = { 32, 1, 1 },
+		.cluster = { cluster, 1, 1 }, .jobs = jobs, .seed = seed, .shared_dynamic = shared,
+		.async = seed ? ASYNC_RANDOM : ASYNC_LATE, .fallback = { fallback, fallback > 0,
+		fallback > 0 } };
+	struct outcome o = launch(text, l);
+
+	cr_assert_eq(o.r.status, EXEC_OK, "%s", o.r.err.text);
 	for (unsigned k = 0; k < grid; k++) {
 		cr_assert_eq(o.memory[k], 1, "CTA %u: %u times", k, o.memory[k]);
 		cr_assert_leq(o.memory[STARTED + k], 1);
 		o.started += o.memory[STARTED + k];
 	}
-	cr_assert_eq(r.ctas, o.started);
+	cr_assert_eq(o.r.ctas, o.started);
 	return o;
 }
 
 static unsigned started(const char *text, unsigned grid, unsigned cluster, unsigned shared,
 	uint64_t seed)
 {
-	struct outcome one = run(text, grid, cluster, shared, seed, 1);
-	struct outcome two = run(text, grid, cluster, shared, seed, 2);
+	struct outcome one = run(text, grid, cluster, shared, seed, 1, 0);
+	struct outcome two = run(text, grid, cluster, shared, seed, 2, 0);
 
 	cr_assert_arr_eq(one.memory, two.memory, WORDS * 4, "seed %d", (int)seed);
 	free(one.memory);
@@ -143,4 +157,42 @@ Test(clc, coupled_kernels)
 	cr_expect_eq(started(COUPLED, 1000, 1, WHOLE_SM, 0), 148);
 	for (uint64_t seed = 1; seed < 6; seed++)
 		started(COUPLED, 100, 1, 0, seed);
+}
+
+/* A cluster cancels clusters of its own size only; all others start. */
+Test(clc, clusters_of_two_sizes)
+{
+	for (uint64_t seed = 0; seed < 6; seed++) {
+		struct outcome o = run(TOGETHER, 96, 4, 0, seed, 2, 2);
+
+		cr_expect_gt(o.started, 1);
+		free(o.memory);
+	}
+}
+
+/* The same clusters run to their ends, whatever the number of workers. */
+Test(clc, failure)
+{
+	const struct exec_launch l = { .grid = { 1000, 1, 1 }, .block = { 32, 1, 1 },
+		.cluster = { 1, 1, 1 }, .shared_dynamic = WHOLE_SM };
+	uint32_t *first = NULL;
+
+	for (unsigned jobs = 1; jobs < 5; jobs++) {
+		struct exec_launch with = l;
+		struct outcome o;
+
+		with.jobs = jobs;
+		o = launch(FAILS, with);
+		cr_assert_eq(o.r.status, EXEC_TRAP);
+		/* CTA 300 was canceled by its place's first cluster */
+		cr_expect_eq(o.r.bad_cluster, 300 % 148);
+		for (unsigned k = 0; k < 300 % 148; k++)
+			for (unsigned n = k; n < 1000; n += 148)
+				cr_assert_eq(o.memory[n], 1, "%u jobs: CTA %u", jobs, n);
+		if (!first)
+			first = o.memory;
+		else
+			free(o.memory);
+	}
+	free(first);
 }
