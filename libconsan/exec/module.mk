@@ -1,7 +1,7 @@
 # IR to events on the CPU
 LIB_SRC += $(addprefix libconsan/exec/, \
 	address.c async.c bar.c builtin.c bulk.c call.c cluster.c context.c control.c \
-	cpasync.c decode.c fence.c follow.c grid.c heap.c layout.c matrix.c mbarrier.c mem.c \
+	cpasync.c decode.c fence.c follow.c grid.c heap.c layout.c matrix.c mbarrier.c mem.c mem_bytes.c \
 	mma.c module.c num.c operand.c queue.c regs.c reads.c reads_sync.c replace.c sched.c stasync.c \
 	tcgen05.c tcgen05_copy.c tcgen05_mma.c tensor_copy.c tensor_reduce.c tensormap.c tmem.c view.c \
 	warp.c wgmma.c wgmma_regs.c wmma.c)
