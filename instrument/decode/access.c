@@ -91,6 +91,8 @@ void record_access(const struct ptx_insn *i, struct event_access *a)
 	a->flags = i->op == OP_red ? ACCESS_REDUCTION : ptx_has(i, MOD_nc) ? ACCESS_NONCOHERENT : 0;
 	a->bytes = ptx_type_bits(ptx_type_of(i, 0)) / 8 * vector_width(i);
 	a->element_bytes = element_bytes(ptx_type_of(i, 0));
+	if (i->op == OP_discard)
+		a->bytes = a->element_bytes = 128;
 	if (a->mode == MODE_WRITE)
 		a->flags |= ACCESS_VALUES_UNKNOWN;
 	if (wmma_is(i) && wmma_part_of(i, &part)) {

@@ -237,6 +237,18 @@ static void touch_elements(struct cluster *c, struct warp *w, const struct lanes
 	}
 }
 
+/* ldmatrix, stmatrix and wmma are executed by all lanes together (.sync.aligned): what lanes did
+ * before is ordered before it as by a shuffle, that is, by no promise of the ISA. For reads in a row
+ * the first one counts. */
+static void matrix_together(struct cluster *c, struct warp *w, const struct event_access *a)
+{
+	const bool matrix = a->flags & ACCESS_MATRIX, reads = matrix && a->mode == MODE_READ;
+
+	if (matrix && !(reads && w->matrix_reads))
+		warp_executed_together(c, w, UINT32_MAX);
+	w->matrix_reads = reads;
+}
+
 void on_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -244,6 +256,7 @@ void on_access(struct cluster *c, const struct event *e)
 	const struct lanes_access x = { e, &a->at, &a->spans, a->bytes, a->overwritten, a->owner };
 	struct cell_entry now;
 
+	matrix_together(c, w, a);
 	if (a->space == SP_GLOBAL && c->global) {
 		global_access(c, e);
 		return;

@@ -61,6 +61,7 @@ static void wait_groups(struct warp *w, struct lane_groups *g, struct per_lane *
 	uint32_t left = lanes, same = UINT32_MAX, least = UINT32_MAX;
 	size_t i, k = 0;
 
+	warp_learned(w);
 	for (; left; left &= left - 1) {
 		g->wait_site[__builtin_ctz(left)] = site;
 		g->wait_count[__builtin_ctz(left)] = count;

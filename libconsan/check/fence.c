@@ -346,6 +346,7 @@ static void fence_known(struct cluster *c, struct warp *w, const struct event *e
 	const bool async = c->check->config.policy.async_across_ctas || c->generic_slots;
 	unsigned i, n = w->ngroups;
 
+	warp_learned(w);
 	for (i = 0; i < n; i++) {
 		uint32_t m = w->group[i].lanes & e->lanes;
 		struct frontier *f = m && m != w->group[i].lanes ? warp_split_group(c, w, i, m)->f

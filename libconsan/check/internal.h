@@ -324,6 +324,12 @@ void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes);
 /* Those lanes execute an instruction together that orders no memory (A12). */
 void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes);
+/* Lanes know more of their own operations, by a wait or a proxy fence: the next collective counts. */
+static inline void warp_learned(struct warp *w)
+{
+	w->converged = 0;
+	w->matrix_reads = false;
+}
 /* For the warp alone: raises what all its lanes know of one agent. */
 void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoch);
 void order_drop_released(struct cluster *c, struct released *r);

@@ -132,6 +132,7 @@ struct warp {
 	uint32_t epoch;
 	bool dirty;              /* an operation has this epoch already */
 	uint32_t converged;      /* epoch at the last collective of all its lanes */
+	bool matrix_reads;       /* it has only read by ldmatrix and the like since then */
 	unsigned ngroups;
 	struct group group[32];
 	struct lane_progress progress;

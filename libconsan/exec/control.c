@@ -176,7 +176,6 @@ NOTHING(pmevent)
 NOTHING(prefetch)
 NOTHING(prefetchu)
 NOTHING(applypriority)
-NOTHING(discard) /* the contents become undefined: the old ones are valid */
 
 /* cache policies do not change values */
 NOTHING(createpolicy_fractional)

@@ -299,10 +299,8 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			k->info.coupled |= ptx_observes(&fn->insn[n]);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
-			if (!ptx_observes(&fn->insn[n]))
-				continue;
-			k->info.polls |= ptx_is_polled(fn, &fn->insn[n]);
 			k->info.takes_locks |= ptx_takes_lock(fn, &fn->insn[n]);
+			k->info.polls |= ptx_observes(&fn->insn[n]) && ptx_is_polled(fn, &fn->insn[n]);
 		}
 		decode_function(&d, &k->fn[i]);
 	}

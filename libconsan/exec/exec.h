@@ -91,7 +91,7 @@ struct exec_kernel_info {
 				      clusters run: strong reads of global memory, malloc, printf */
 	bool polls_shared;         /* it has strong loads of shared memory */
 	bool polls;                /* a loop waits for what another thread writes to global memory */
-	bool takes_locks;          /* and is coupled: locks in global memory */
+	bool takes_locks;          /* in global or shared memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const char *unchecked;     /* it can be executed, but not checked: why; or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
@@ -101,7 +101,8 @@ void exec_kernel_info(const struct exec_kernel *k, struct exec_kernel_info *out)
 /* ---- controlled schedules of coupled kernels ----
  *
  * Each strong access to global memory is a step. A warp performs one after the other as long as it
- * can; then the one that has waited longest continues. A switch lets another warp go first. */
+ * can; then the one that has waited longest continues. A switch lets another warp go first. In a
+ * kernel without such accesses only `reverse` has an effect. */
 
 struct exec_switch {
 	uint32_t step;             /* before this one, from 0 */

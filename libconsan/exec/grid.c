@@ -303,10 +303,10 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.max_resident = (uint64_t)per_sm * l->device->sm_count / g.nctas;
 	if (!g.max_resident)
 		g.max_resident = 1;
-	g.coupled = k->info.coupled && !l->hardware;
+	g.coupled = (k->info.coupled || l->control) && !l->hardware;
 	g.polls_shared = k->info.polls_shared && !l->hardware;
-	if (l->control && !g.coupled)
-		base_die("a controlled schedule of a kernel whose clusters are not coupled");
+	if (l->control && l->hardware)
+		base_die("a controlled schedule of a GPU");
 	clc_open(&g);
 	sched_order(&g);
 	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;

@@ -395,7 +395,7 @@ static const struct exec_control *control_of(struct consan *c, const struct cons
 {
 	if (!*c->opt.schedule || c->schedule.launch != id)
 		return NULL;
-	if (!l->kernel->info.coupled) {
+	if (!l->kernel->info.coupled && !l->kernel->info.takes_locks) {
 		consan_remark(c, REMARK_NOTE, "--schedule names a launch in which no cluster observes "
 			"another: it has no effect");
 		return NULL;
