@@ -209,8 +209,8 @@ static bool better(const struct attempt *a, const struct trial_result *r)
 	return left < before;
 }
 
-/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks once a
- * barrier orders it. */
+/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks
+ * once a barrier orders it. */
 static struct finding_edit edit_from(const struct attempt *a, const struct trial_finding *t)
 {
 	struct finding_edit e = t->edit;
