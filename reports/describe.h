@@ -55,8 +55,8 @@ void describe_barrier(struct text *t, const struct finding_barrier *b);
 /* What to do, in one sentence: "hgemm.cu:87: insert __syncthreads() before this line". "": nothing
  * is known. */
 void describe_edit(struct text *t, const struct finding_edit *e);
-/* What running the launch again with the edit showed: "with this change the launch is clean"; or why
- * that was not done; or "". */
+/* What running the launch again with the edit showed: "with this change the launch is clean"; or
+ * why that was not done; or "". */
 void describe_verified(struct text *t, const struct finding *f);
 /* "1,024 occurrences, 8 clusters, 2 instruction pairs" */
 void describe_occurrences(struct text *t, const struct finding *f);

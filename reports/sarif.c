@@ -138,9 +138,9 @@ static json_t *fingerprint(const struct finding *f)
 	return json_pack("{ss}", "consan/v1", hex);
 }
 
-/* A replacement in the PTX. A change replaces the statement, an insertion an empty region before it or
- * behind it. The region is exact, but in replays: saved events lack columns, and the instruction is
- * taken to be alone on its line. */
+/* A replacement in the PTX. A change replaces the statement, an insertion an empty region before
+ * it or behind it. The region is exact, but in replays: saved events lack columns, and the
+ * instruction is taken to be alone on its line. */
 static json_t *replacement(const struct finding_edit *e)
 {
 	const struct site *s = site_get(e->site);
@@ -169,8 +169,8 @@ static bool is_mechanical(const struct finding_edit *e)
 		&& e->copies < 2 && site_get(e->site)->ptx_line;
 }
 
-/* The edits as replacements in the PTX; NULL if they are not known, not mechanical, or at more places
- * than the finding names. */
+/* The edits as replacements in the PTX; NULL if they are not known, not mechanical, or at more
+ * places than the finding names. */
 static json_t *fixes(struct sarif_places *p, const struct finding *f)
 {
 	const bool two = f->also.kind != EDIT_NONE;

@@ -15,7 +15,8 @@ enum engine step_engine(const struct history_step *s)
 	case ON_BULKS: return TMA;
 	case ON_MMAS: case ON_TENSOR: return TENSOR;
 	case ON_LOADS: case ON_STORES: return TMEM;
-	case ON_MBARRIER: return s->kind == STEP_signal ? TMA : s->kind == STEP_tc_signal ? TENSOR : WARP;
+	case ON_MBARRIER:
+		return s->kind == STEP_signal ? TMA : s->kind == STEP_tc_signal ? TENSOR : WARP;
 	case ON_NOTHING: case ON_BARRIER: case ON_CLUSTER: case ON_COLUMNS: return WARP;
 	}
 	return WARP;

@@ -1,5 +1,5 @@
-/* calls: calls of the CUDA API that failed, as the cpu backend reports them. Of the runtime's calls the
- * runtime's name and error count, not those of the driver's calls that it makes. */
+/* calls: calls of the CUDA API that failed, as the cpu backend reports them. Of the runtime's
+ * calls the runtime's name and error count, not those of the driver's calls that it makes. */
 #include "callback.h"
 
 #include "libconsan/event/event.h"

@@ -151,9 +151,9 @@ static void check_overlap(struct cluster *c, const struct event *e, const struct
 		report_side(c, f, w->index, -1, e->site, kind_name(a->mode));
 		report_side(c, f, x->warp, -1, x->site, "arrival in the previous generation");
 		describe(f, e, before);
-		report_edge(f, "no synchronisation orders this use of barrier %u by warp %u at %s after the "
-			"completion of its previous generation, %u, which warp %u used at %s: this arrival may be "
-			"counted in place of that one", a->id, w->id, report_place(e->site, here),
+		report_edge(f, "no synchronisation orders this use of barrier %u by warp %u at %s after "
+			"the completion of its previous generation, %u, which warp %u used at %s: this arrival "
+			"may be counted in place of that one", a->id, w->id, report_place(e->site, here),
 			before->number, c->warp[x->warp].id, report_place(x->site, there));
 		report_send(c, f);
 		return;

@@ -78,7 +78,8 @@ bool check_idle_waits(const struct check *k);
 /* Replaces the edit of the i-th of these findings. hint: its hint remains true. */
 void check_edit(struct check *k, size_t i, const struct finding_edit *e,
 	const struct finding_edit *also, bool hint);
-/* Of a hang: if its edit is at another one of its waits, that wait becomes the place of the finding. */
+/* Of a hang: if its edit is at another one of its waits, that wait becomes the place of the
+ * finding. */
 void check_culprit(struct check *k, size_t i);
 /* All edits that could be tried were not, for this reason. */
 void check_untried(struct check *k, enum finding_untried why);

@@ -435,9 +435,9 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
-		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction as "
-			"ldmatrix) stands between them, or is one of them: it converges the lanes but orders no "
-			"memory");
+		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction "
+			"as ldmatrix) stands between them, or is one of them: it converges the lanes but orders "
+			"no memory");
 		if (v->role != ROLE_GENERIC) {
 			const uint32_t arrive = arrive_of(c, v->f, &c->warp[b.warp], UINT32_MAX, "arrive");
 

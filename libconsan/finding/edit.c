@@ -241,8 +241,8 @@ static const char *barrier_for(const struct finding *f, const char *form)
 	return a->space == SP_SHARED ? "barrier.cluster.arrive; barrier.cluster.wait;" : "?";
 }
 
-/* A finding that nothing says more of has the instruction at which it was found, if it is one that a
- * person would edit. */
+/* A finding that nothing says more of has the instruction at which it was found, if it is one that
+ * a person would edit. */
 static bool is_place_to_edit(const struct finding *f)
 {
 	return f->nsides && !f->side[0].host && !f->nwaiters && site_get(f->side[0].site)->ptx_line

@@ -149,8 +149,8 @@ static void on_bulk(struct recorder *r, const struct event *e)
 	recorder_touch(r, e, true);
 	if (!b->bytes || b->prefetch)
 		return;
-	s = recorder_push(r, e->kind == EV_TRY_CANCEL ? STEP_try_cancel : b->mode == MODE_READ ? STEP_bulk_store
-		: STEP_bulk_load, e, b->owner, b->addr);
+	s = recorder_push(r, e->kind == EV_TRY_CANCEL ? STEP_try_cancel
+		: b->mode == MODE_READ ? STEP_bulk_store : STEP_bulk_load, e, b->owner, b->addr);
 	s->bytes = b->bytes;
 	s->op = b->async_op;
 	s->phase = recorder_groups(r, e)->bulks;
@@ -352,7 +352,8 @@ static void record(struct recorder *r, const struct event *e)
 		s->phase = recorder_groups(r, e)->copies++;
 		return;
 	case EV_CP_ASYNC_WAIT:
-		on_group_wait(r, e, STEP_copy_wait, recorder_groups(r, e)->copies, e->cp_async_wait.pending);
+		on_group_wait(r, e, STEP_copy_wait, recorder_groups(r, e)->copies,
+			e->cp_async_wait.pending);
 		return;
 	case EV_CP_ASYNC_ARRIVE:
 		recorder_push(r, STEP_copy_arrive, e, e->cta, e->cp_async_arrive.addr)->op

@@ -83,8 +83,8 @@ struct recorders {
 	uint32_t steps;
 };
 
-/* recorder.c: adds a step. addr: in the memory of CTA `owner`, or an id, or the low bits of a global
- * address. */
+/* recorder.c: adds a step. addr: in the memory of CTA `owner`, or an id, or the low bits of a
+ * global address. */
 struct history_step *recorder_push(struct recorder *r, enum step_kind kind, const struct event *e,
 	uint16_t owner, uint32_t addr);
 /* The last step of this warp if it is of this kind and on this object, else NULL. Searches only the

@@ -1,7 +1,8 @@
 /* recorder_tcgen05: the steps of tensor memory and of the queue of tcgen05 operations. */
 #include "recorder_internal.h"
 
-enum { COMMITTED = 128 }; /* steps of the cluster that are searched for a commit, and for what it tracks */
+/* Steps of the cluster that are searched for a commit, and for what it tracks */
+enum { COMMITTED = 128 };
 
 static void on_columns(struct recorder *r, const struct event *e, bool alloc)
 {

@@ -18,7 +18,8 @@ static error_t parse_key(int key, char *arg, struct argp_state *state)
 	bool takes_value;
 
 	if (key >= KEY_SANITIZER && key < KEY_SANITIZER + MAX_ROWS) {
-		if (!sanitizer_set(o, sanitizer_option((size_t)(key - KEY_SANITIZER), &takes_value), arg, &e))
+		if (!sanitizer_set(o, sanitizer_option((size_t)(key - KEY_SANITIZER), &takes_value), arg,
+				&e))
 			argp_error(state, "%s", e.text);
 		return 0;
 	}

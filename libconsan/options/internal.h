@@ -45,7 +45,8 @@ bool opt_unknown(const char *name, unsigned command, struct consan_err *e);
 const char *sanitizer_option(size_t k, bool *takes_value);
 /* Is it in the table? */
 bool sanitizer_known(const char *name);
-/* Acts on such an option. False and CONSAN_ERR_OPTION: it has no equal; the text says what to use. */
+/* Acts on such an option. False and CONSAN_ERR_OPTION: it has no equal; the text says what to
+ * use. */
 bool sanitizer_set(struct options *o, const char *name, const char *value, struct consan_err *e);
 
 #endif

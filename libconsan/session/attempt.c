@@ -209,8 +209,8 @@ static bool better(const struct attempt *a, const struct trial_result *r)
 	return left < before;
 }
 
-/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks once a
- * barrier orders it. */
+/* The edit of a finding that a trial returned: for example the proxy fence that an access lacks
+ * once a barrier orders it. */
 static struct finding_edit edit_from(const struct attempt *a, const struct trial_finding *t)
 {
 	struct finding_edit e = t->edit;
@@ -243,6 +243,35 @@ static void add_following(struct attempt *a, const struct candidate *c,
 	}
 }
 
+/* Do reports show both as one? Pairs of instructions of the same source places are. */
+static bool same_places(const struct finding *f, const struct finding *g)
+{
+	bool same = f->rule == g->rule && f->nsides == g->nsides;
+
+	for (unsigned i = 0; i < f->nsides && same; i++) {
+		const struct site *s = site_get(f->side[i].site), *t = site_get(g->side[i].site);
+
+		same = s == t || (s->loc && s->loc == t->loc);
+	}
+	return same;
+}
+
+/* The findings that remain, as reports count them. */
+static uint32_t count_left(const struct attempt *a, const struct trial_result *r)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		bool first = is_open(a, i) && has_key(r, &a->of[i].key);
+
+		for (size_t k = 0; k < i && first; k++)
+			first = !is_open(a, k) || !has_key(r, &a->of[k].key)
+				|| !same_places(a->f[i], a->f[k]);
+		n += first;
+	}
+	return n;
+}
+
 static void keep(struct attempt *a, const struct candidate *c, const struct trial_result *r)
 {
 	/* two insertions at one instruction stand in the order of the text */
@@ -252,7 +281,7 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 	struct finding_edit e = edit_of(a, c, swap), also = edit_of(a, c, !swap);
 
 	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
-	e.left = r->n;
+	e.left = count_left(a, r);
 	e.others = (uint32_t)a->kept.n;
 	for (unsigned k = 0; k < c->nplaces; k++)
 		vec_push(&a->kept, c->place[k]);

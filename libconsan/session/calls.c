@@ -8,7 +8,8 @@ bool consan_call_implicit(uint32_t stack)
 {
 	static const char *const library[] = { "libcu", "libnv", "libnccl" };
 	const struct site_loc *l = site_get(stack)->loc;
-	const char *slash = l ? strrchr(l->file, '/') : NULL, *base = slash ? slash + 1 : l ? l->file : "";
+	const char *file = l ? l->file : "", *slash = strrchr(file, '/');
+	const char *base = slash ? slash + 1 : file;
 
 	for (size_t i = 0; i < ARRAY_SIZE(library); i++)
 		if (!strncmp(base, library[i], strlen(library[i])))

@@ -103,8 +103,8 @@ static void add_move(patches *all, const struct ptx_module *m, const struct flow
 		if (!place_moved(w, from.at[i], behind, to.ptx, sizeof to.ptx))
 			break;
 		add_patch(all, m, &to, behind);
-		vec_push(all, ((struct patch){ .from = from.at[i]->text_at, .to = ptx_statement_end(m, from.at[i]),
-			.ptx = " " }));
+		vec_push(all, ((struct patch){ .from = from.at[i]->text_at,
+			.to = ptx_statement_end(m, from.at[i]), .ptx = " " }));
 	}
 	vec_free(&from);
 	vec_free(&at);

@@ -29,8 +29,8 @@ void placer_close(struct placer *p);
 
 /* The site of the instruction on this line that begins with this text; 0: none. */
 uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx);
-/* The places of an edit that can be made (its ptx is not ""), the best first, at most so many. Returns
- * their number: 0 if the instructions are not in this module. */
+/* The places of an edit that can be made (its ptx is not ""), the best first, at most so many.
+ * Returns their number: 0 if the instructions are not in this module. */
 size_t place_edit(struct placer *p, const struct finding_edit *e, size_t most,
 	struct place to[PLACES]);
 /* The barrier of the CTA, or of a part of it, that the thread has passed last before the
@@ -43,8 +43,8 @@ struct flow;
 /* The next instruction that the source place of `x` became, after the index *at, or NULL. Of a row
  * that is inserted at, the first or last one. */
 const struct ptx_insn *place_next_copy(const struct flow *w, const struct place *x, uint32_t *at);
-/* The statement of an instruction that is moved to `to`: under the condition of the branch around it,
- * if that does not hold there. False: it cannot be moved there. */
+/* The statement of an instruction that is moved to `to`: under the condition of the branch around
+ * it, if that does not hold there. False: it cannot be moved there. */
 bool place_moved(const struct flow *w, const struct ptx_insn *moved, const struct ptx_insn *to,
 	char *ptx, size_t n);
 /* Of what is inserted at one instruction, the lowest comes first: fences and waits belong before a

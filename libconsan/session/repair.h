@@ -9,8 +9,8 @@
 
 #include "internal.h"
 
-/* Before the launch runs: prepares trials, unless the option `verify_fixes` is against it or it would
- * cost too much here. config is that of the launch; l and params must outlive the result. */
+/* Before the launch runs: prepares trials, unless the option `verify_fixes` is against it or it
+ * would cost too much here. config is that of the launch; l and params must outlive the result. */
 struct repair;
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config);
@@ -18,8 +18,8 @@ struct repair *repair_open(struct consan *c, const struct consan_launch *l, cons
 void repair_launch(struct repair *r, struct consan *c, const struct consan_launch *l,
 	struct check *check, double seconds);
 void repair_close(struct repair *r); /* NULL is fine */
-/* For findings of a launch that cannot be run again: sets the places of their edits in the module, or
- * leaves them if m is NULL, and why they were not tried. */
+/* For findings of a launch that cannot be run again: sets the places of their edits in the module,
+ * or leaves them if m is NULL, and why they were not tried. */
 void repair_place(struct consan *c, const struct ptx_module *m, struct check *check,
 	enum finding_untried untried);
 

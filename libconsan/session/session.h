@@ -57,8 +57,8 @@ struct consan_call {
 	uint32_t stack;        /* of consan_host_stack() */
 };
 void consan_call_failed(struct consan *c, const struct consan_call *call);
-/* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the report
- * says so if the thread (an address that is its own) does not ask for it. */
+/* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the
+ * report says so if the thread (an address that is its own) does not ask for it. */
 void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack);
 void consan_call_asked(struct consan *c, const void *thread); /* cudaGetLastError() */
 /* Is it the call stack of a library of CUDA, which handles the error itself? */

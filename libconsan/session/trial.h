@@ -13,7 +13,8 @@ struct trial_key {
 	uint32_t rule, line[2];
 };
 
-/* The edit of such a finding. Sites of a copy are unknown elsewhere; lines are those of all texts. */
+/* The edit of such a finding. Sites of a copy are unknown elsewhere; lines are those of all
+ * texts. */
 struct trial_place {
 	uint32_t line;  /* 0: none */
 	char ptx[96];   /* the first bytes of the instruction there */

@@ -1,5 +1,5 @@
-/* tensor_memory: a map of a CTA's tensor memory, 128 lanes by 512 columns, with the columns that are
- * allocated and the cells in conflict. */
+/* tensor_memory: a map of a CTA's tensor memory, 128 lanes by 512 columns, with the columns that
+ * are allocated and the cells in conflict. */
 #include "reports/html/html.h"
 
 #include "libconsan/event/event.h"
@@ -106,8 +106,8 @@ void html_tensor_memory(struct html *h, const struct finding *f, const struct fi
 			draw_cell(m, f, i);
 	mu_close(m, "svg");
 	mu_close(m, "div");
-	mu_element(m, "p", "legend", "128 lanes from top to bottom; tcgen05.ld and tcgen05.st of a warp "
-		"access the 32 lanes of its number modulo 4");
+	mu_element(m, "p", "legend", "128 lanes from top to bottom; tcgen05.ld and tcgen05.st of a "
+		"warp access the 32 lanes of its number modulo 4");
 	mu_close(m, "details");
 	text_free(&what);
 }

@@ -113,7 +113,8 @@ void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name
 		inside--;
 }
 
-/* Begins a call of the runtime, and ends it with an error. symbol: the kernel of a launch, or NULL */
+/* Begins a call of the runtime, and ends it with an error. symbol: the kernel of a launch, or
+ * NULL */
 API void fake_runtime(const char *name, const char *symbol, bool ends, int error)
 {
 	CUpti_CallbackData d = { .callbackSite = ends ? CUPTI_API_EXIT : CUPTI_API_ENTER,

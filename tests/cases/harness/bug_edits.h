@@ -6,7 +6,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* EDIT_UNKNOWN: not in the table. LINE: a line is named. CLEAN: with the edit no finding is left. */
+/* EDIT_UNKNOWN: not in the table. LINE: a line is named. CLEAN: with the edit no finding is
+ * left. */
 enum edit_what { EDIT_UNKNOWN, NO_LINE, LINE, CLEAN };
 /* NEAR: at a line marked "@bug", or at most three lines from it */
 enum edit_where { FAR, NEAR };

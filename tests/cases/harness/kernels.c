@@ -304,8 +304,8 @@ static json_t *run_kernel(const struct planted *p, const char *options, bool all
 		add_reports(&written, base);
 	snprintf(program, sizeof program, "%s %s", strchr(p->kernel, '/') + 1, p->bug);
 	tried = all && bug_edit_of(program).what == CLEAN;
-	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=%s --report=%s %s %s -- "
-		"%s/%s %s %s%s 2>&1", build, tried ? "yes" : "no", out, written.at, options, build,
+	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=%s --report=%s "
+		"%s %s -- %s/%s %s %s%s 2>&1", build, tried ? "yes" : "no", out, written.at, options, build,
 		p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
 	report = json_load_file(out, 0, &why);
 	cr_assert(report, "%s --bug=%s: no report: %s\n%s", p->kernel, p->bug, why.text, output);
@@ -327,8 +327,8 @@ ParameterizedTestParameters(kernels, bug)
 	return cr_make_param_array(struct planted, list, n);
 }
 
-/* The findings for the comparison with emulated GPU mode: without trials, as a verified edit decides
- * which wait heads a hang. */
+/* The findings for the comparison with emulated GPU mode: without trials, as a verified edit
+ * decides which wait heads a hang. */
 static struct found found_untried(const struct planted *p, const json_t *report)
 {
 	const json_t *f;

@@ -116,7 +116,8 @@ Test(history, steps_phases_and_mbarriers)
 	stop();
 }
 
-/* An mma is in flight until its commit arrives, a load until the warp's wait; columns are kept by CTA. */
+/* An mma is in flight until its commit arrives, a load until the warp's wait; columns are kept by
+ * CTA. */
 Test(history, tensor_memory)
 {
 	const struct finding f = race(5, 1, 2, 0);
@@ -128,11 +129,13 @@ Test(history, tensor_memory)
 	line = 1;
 	emit((struct event){ .kind = EV_TMEM_ALLOC, .tmem_alloc = { .column = 32, .columns = 64 } });
 	emit((struct event){ .kind = EV_TMEM_ALLOC, .tmem_alloc = { .column = 128, .columns = 32 } });
-	emit((struct event){ .kind = EV_TMEM_DEALLOC, .tmem_dealloc = { .column = 128, .columns = 32 } });
+	emit((struct event){ .kind = EV_TMEM_DEALLOC,
+		.tmem_dealloc = { .column = 128, .columns = 32 } });
 	emit((struct event){ .kind = EV_MBARRIER_INIT, .lanes = 1,
 		.mbarrier_init = { .addr = 0x4000, .arrivals = 1 } });
 	line = 2;
-	emit((struct event){ .kind = EV_TCGEN05, .lanes = 1, .tcgen05 = { .op = TC_MMA, .async_op = 7 } });
+	emit((struct event){ .kind = EV_TCGEN05, .lanes = 1,
+		.tcgen05 = { .op = TC_MMA, .async_op = 7 } });
 	line = 3;
 	emit((struct event){ .kind = EV_TCGEN05_COMMIT, .lanes = 1,
 		.tcgen05_commit = { .async_op = 9, .addr = 0x4000 } });
