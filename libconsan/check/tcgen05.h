@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 };
+enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32, TC_RECENT = 64 };
 
 enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tmem.c */
 
@@ -43,6 +43,7 @@ struct tc_warp {
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
 		uint32_t reported; /* as above */
+		uint32_t issued[TC_RECENT]; /* the warp's epoch at the issue, by number % TC_RECENT */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
 	} access[2];

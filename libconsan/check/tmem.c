@@ -92,6 +92,21 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 
 /* ---- the rule ---- */
 
+/* Has the warp waited for the access before it released anything that the other thread has acquired
+ * since? If it arrives first and waits then, the wait is missing all the same. */
+static bool waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
+	uint32_t number)
+{
+	const struct clock_space *k = &t->v.c->space;
+	const uint32_t issued = by->tc->access[store].issued[number % TC_RECENT];
+
+	if (by->tc->access[store].done < number)
+		return false;
+	return by->tc->access[store].newest - number >= TC_RECENT || by == t->v.w
+		|| (frontier_full(k, t->v.f, PLANE_G, by->index) < issued
+		&& !frontier_lanes(k, t->v.f, PLANE_G, by->index, issued));
+}
+
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
 	const struct cell_entry *old)
 {
@@ -99,9 +114,9 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return by->tc->access[0].done >= old->epoch ? CS601 : CS602;
+		return waited_first(t, by, 0, old->epoch) ? CS601 : CS602;
 	case AGENT_TMEM_ST:
-		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
+		return waited_first(t, by, 1, old->epoch) ? CS601 : CS603;
 	default:
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
@@ -299,6 +314,7 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(c, w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
+	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];
