@@ -74,10 +74,10 @@ enum {
 	BUG(p_no_wait_st, CS603, "", "announces P while its stores are in flight") \
 	BUG(p_of_first, CS604, "", "the second group stores P into the columns of the first") \
 	BUG(sum_over_p, CS601, "", "stores the sum into a column of P, which O += P V still reads") \
-	BUG(stat_no_wait_st, CS601, "", "announces a factor while its store is in flight") \
+	BUG(stat_no_wait_st, CS603, "", "announces a factor while its store is in flight") \
 	BUG(sum_as_stat, CS209, "", \
 		"announces the sum on the barrier of the factors, one of which may not have been taken") \
-	BUG(sum_no_wait_ld, CS601, "", "hands the sum's column over while the load is in flight") \
+	BUG(sum_no_wait_ld, CS602, "", "hands the sum's column over while the load is in flight") \
 	BUG(sum_overwritten, CS601, "", "makes the next item's S before the sum has been read") \
 	BUG(o_read_early, CS604, "", "loads from the final O before it waits for the last commit") \
 	BUG(o_no_wait_st, CS603, "", "hands O back while stores of rescaled values are in flight") \
@@ -85,7 +85,7 @@ enum {
 		"issues O += P V, and then waits until O has been rescaled") \
 	BUG(corrected_early, CS209, "--n=700 --causal=1", \
 		"announces the last correction before the one before it has been waited for") \
-	BUG(o_no_wait_ld, CS601, "", "hands O over to the next item while loads from it are in flight") \
+	BUG(o_no_wait_ld, CS602, "", "hands O over to the next item while loads from it are in flight") \
 	BUG(o_overwritten, CS601, "", "begins the next item's O before the last one has been read") \
 	BUG(o_not_cleared, CS612, "", "adds the first P V to O, which nothing has initialised") \
 	BUG(s_no_fence, CS607, "", "no tcgen05.fence between the wait for S and the loads") \
@@ -284,7 +284,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 				wait<CTAS>(&ch.corrected[g], t - 1); /* the last sum has been read */
 			tcgen05_fence_after();
 			// @bug q_not_waited CS610 @bug k_not_waited CS610 @bug s_not_waited CS601
-			// @bug p_not_waited CS605 @bug sum_no_wait_ld CS601
+			// @bug p_not_waited CS605 @bug sum_no_wait_ld CS602
 			// @bug sum_overwritten CS601 @bug s_no_fence CS607 @bug s_overlaps CS605
 			// @bug o_over_s CS605 @bug peer_not_awaited CS611
 			multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
@@ -325,7 +325,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 				// @bug p_arrives_early CS601 @bug p_no_wait_st CS603
 				// @bug sum_over_p CS601 @bug o_read_early CS604
 				// @bug o_no_wait_st CS603 @bug rescale_not_waited CS601
-				// @bug o_no_wait_ld CS601 @bug o_overwritten CS601
+				// @bug o_no_wait_ld CS602 @bug o_overwritten CS601
 				// @bug o_not_cleared CS612 @bug p_no_fence CS607
 				// @bug p_wait_no_fence CS607 @bug o_no_fence CS607
 				// @bug o_over_s CS605 @bug few_columns CS620
@@ -396,7 +396,7 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 			const float shrink = new_maximum(r, x, keys - j * BN, log2_scale<D>);
 
 			if (j > 0) {
-				// @bug stat_no_wait_st CS601
+				// @bug stat_no_wait_st CS603
 				tmem_store(at + SHRINK, __float_as_uint(shrink));
 				if (!bug.is(stat_no_wait_st))
 					tmem_wait_stores();
@@ -435,7 +435,7 @@ DEVICE float statistic(uint64_t *full, uint32_t phase, uint32_t at, bool complet
 
 	mbar_wait(full, phase & 1);
 	tcgen05_fence_after();
-	// @bug stat_no_wait_st CS601 @bug sum_no_wait_ld CS601 @bug sum_overwritten CS601
+	// @bug stat_no_wait_st CS603 @bug sum_no_wait_ld CS602 @bug sum_overwritten CS601
 	// @bug freed_in_use CS621
 	tmem_load(v, at);
 	if (complete)
@@ -500,7 +500,7 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 	for (int x = 0; x < D; x += 32) {
 		uint32_t v[32];
 
-		// @bug o_no_wait_ld CS601 @bug o_overwritten CS601 @bug o_no_fence CS607
+		// @bug o_no_wait_ld CS602 @bug o_overwritten CS601 @bug o_no_fence CS607
 		// @bug lanes_of_next CS630
 		tmem_load(v, o + lanes + x);
 		if (bug.is(o_no_wait_ld) && x + 32 == D)

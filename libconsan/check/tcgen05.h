@@ -78,6 +78,7 @@ struct tmem_view {
 	const struct ev_area *area;
 	const struct tc_op *op;  /* NULL: a load, a store or a deallocation */
 	bool frees;              /* tcgen05.dealloc */
+	bool partly;             /* a load of which some blocks of lanes were written, others not */
 };
 
 /* E16: is the load ordered but for the tcgen05.wait::ld? On today's hardware it is complete when

@@ -258,6 +258,24 @@ static void check_written(struct cluster *c, const struct tmem_view *t, const st
 	}
 }
 
+/* Has the area both blocks of 16 lanes that were written and others? M = 64 uses half of each warp's
+ * window, and loads of the whole window leave the other half out later. */
+static bool partly_written(struct cluster *c, unsigned cta, const struct ev_area *a)
+{
+	const uint32_t n = columns_of(a);
+	bool some = false, all = true;
+
+	for EACH_BLOCK(b, mask, a) {
+		uint32_t lanes = mask;
+		const bool written = shadow_unwritten(&c->cta[cta].tmem, b * TMEM_COLUMNS + a->column, n,
+			&lanes) == n;
+
+		some |= mask && written;
+		all &= !mask || written;
+	}
+	return some && !all;
+}
+
 static struct cell_entry entry_of(const struct event *e, const struct ev_area *a, uint32_t agent,
 	uint32_t epoch, uint32_t lanes)
 {
@@ -320,6 +338,7 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 		const struct ev_area *a = &x->areas.at[i];
 
 		open_view(&t, c, w, e->lanes, f, e->cta);
+		t.partly = !store && partly_written(c, e->cta, a);
 		touch(c, &t, a, entry_of(e, a, agent_tensor(c, kind, w->index),
 			tc->access[store].newest, UINT32_MAX));
 	}

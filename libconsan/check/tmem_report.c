@@ -153,7 +153,8 @@ void tmem_report_unwritten(const struct tmem_view *t, const struct cell_entry *n
 {
 	const uint32_t site = now->what & CELL_SITE_MASK;
 	struct cluster *c = t->v.c;
-	struct finding *f = report_new(c, CS612, rule_severity(CS612), site, 0);
+	const bool note = t->partly && !c->check->config.policy.uninitialised_tile;
+	struct finding *f = report_new(c, CS612, note ? SEV_NOTE : rule_severity(CS612), site, 0);
 	uint32_t self;
 	char what[48];
 
@@ -165,5 +166,7 @@ void tmem_report_unwritten(const struct tmem_view *t, const struct cell_entry *n
 	report_edge(f, "nothing has written this cell since tcgen05.alloc");
 	if (t->op && t->area->mode == MODE_RMW)
 		report_hint(f, HINT(tc_enable_input));
+	else if (note)
+		report_hint(f, HINT(tmem_half_window));
 	report_send(c, f);
 }
