@@ -235,6 +235,8 @@ void repair_place(struct consan *c, const struct ptx_module *m, struct check *ch
 {
 	struct attempt_finding *of = findings_of(c, check);
 
+	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_NO)
+		untried = UNTRIED_option;
 	if (of)
 		attempt_edits(NULL, m, check, of, &(struct attempt_limits){ 0 }, untried);
 	free(of);

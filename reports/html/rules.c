@@ -15,6 +15,7 @@ static const struct family {
 	{ '3', "Asynchronous copies and wgmma" },
 	{ '4', "Barriers of the CTA and the warp" },
 	{ '5', "Clusters" },
+	{ '6', "Tensor memory and tcgen05" },
 	{ '7', "Hangs" },
 	{ '8', "Performance" },
 	{ '9', "Memory, values, traps" },

@@ -456,7 +456,7 @@ Test(instrument, functions, .timeout = 300)
 {
 	static const char *const with[] = { "backend=gpu-emulated",
 		"backend=gpu-emulated gpu-global=1 jobs=1" };
-	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs103_*wmma" };
+	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs109_*wmma" };
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < 6; k++) {
