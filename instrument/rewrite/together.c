@@ -15,8 +15,6 @@ static bool whole_warp(const struct ptx_insn *i)
 	case OP_mma: case OP_mma_sp: case OP_mma_sp_ordered_metadata: case OP_wmma_mma:
 	case OP_movmatrix:
 		return true;
-	case OP_elect_sync:
-		return i->operand[1].kind == PO_IMM && (uint32_t)i->operand[1].imm == UINT32_MAX;
 	default:
 		return false;
 	}

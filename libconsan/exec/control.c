@@ -237,8 +237,6 @@ static enum step op_elect(struct warp *w, const struct xop *x, uint32_t lanes)
 	lanes = warp_sync_mask(w, x, lanes, x->o[2], &fault);
 	if (!lanes)
 		return fault ? STEP_FAULT : STEP_BLOCK;
-	if (w->sink)
-		warp_emit_collective(w, x, lanes, mask);
 	rest = lanes;
 	while (rest) {
 		uint32_t of = mask[__builtin_ctz(rest)], same = 0;

@@ -184,9 +184,12 @@ bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *load)
 
 bool ptx_is_polled(const struct ptx_func *f, const struct ptx_insn *i)
 {
-	struct flow w = { .f = f, .holds = base_alloc(f->nreg * sizeof(bool) + 1) };
+	struct flow w = { .f = f };
 	bool yes;
 
+	if (f->cfg->block[f->cfg->block_of[i - f->insn]].loop == UINT32_MAX)
+		return false;
+	w.holds = base_alloc(f->nreg * sizeof(bool) + 1);
 	value_of(&w, i);
 	yes = polled(&w, i);
 	free(w.holds);

@@ -14,6 +14,7 @@
 #define LOCKS "tests/cases/schedule/cs702_locks_in_two_orders.ptx"
 #define LAST_RELEASE "tests/cases/schedule/cs222_lock_released_at_cta_scope_by_the_last.ptx"
 #define SEQUENCE_LOCK "tests/cases/reads/cs905_sequence_lock.ptx"
+#define CLAIMED "tests/cases/explore/cs101_checked_then_claimed.ptx"
 #define CHECKED_LOCK "tests/cases/schedule/cs102_double_checked_lock.ptx"
 
 static struct run run(const char *path, enum twin twin, const char *options)
@@ -105,14 +106,26 @@ static void found_again(const char *path, unsigned rule)
 	run_close(&r);
 }
 
-Test(schedule, locks_in_two_orders, .timeout = 60)
+Test(schedule, checked_then_claimed, .timeout = 60)
 {
-	found_again(LOCKS, CS702);
+	found_again(CLAIMED, CS101);
 }
 
-Test(schedule, double_checked_lock, .timeout = 60)
+static void found_by_default(const char *path, unsigned rule)
 {
-	found_again(CHECKED_LOCK, CS102);
+	const struct finding *const *f;
+	struct run r = run(path, RACY, "");
+
+	cr_assert_gt(consan_raw_findings(r.c, &f), 0);
+	cr_assert_eq(f[0]->rule, rule);
+	run_close(&r);
+}
+
+/* Blocks that poll start before one of them has performed a write. */
+Test(schedule, locks_by_default, .timeout = 60)
+{
+	found_by_default(LOCKS, CS702);
+	found_by_default(CHECKED_LOCK, CS102);
 }
 
 /* A launch that takes locks is also tried in the reverse order, the first time. */
