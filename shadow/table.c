@@ -494,6 +494,33 @@ void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32
 		touch_rows(s, v, addr, lanes, now, 0);
 }
 
+void shadow_forget(struct shadow *s, uint32_t granule, uint32_t n)
+{
+	for (uint32_t g = granule; g < granule + n && g < s->ncells; g++) {
+		split(s, g);
+		put_cell(s, s->at[g], 1);
+		s->at[g] = 0;
+	}
+}
+
+uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, uint32_t *bytes)
+{
+	uint32_t last = NO_CELL;
+
+	for (uint32_t i = 0; i < n && granule + i < s->ncells; i++) {
+		const uint32_t at = cell_of(s, granule + i);
+
+		if (at == last)
+			continue;
+		last = at;
+		if (*bytes & ~s->cell[at].init) {
+			*bytes &= ~(uint32_t)s->cell[at].init;
+			return i;
+		}
+	}
+	return n;
+}
+
 void shadow_fetch(const struct shadow *s, uint32_t granule)
 {
 	fetch(s, granule);

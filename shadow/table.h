@@ -92,6 +92,10 @@ void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span 
 /* Lane l accesses the whole granule at addr[l]; no granule occurs twice, unless now only reads. */
 void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
 	uint32_t lanes, struct cell_entry now);
+/* Forgets what was done to these granules: nothing has accessed or written them. */
+void shadow_forget(struct shadow *s, uint32_t granule, uint32_t n);
+/* The first of n granules of whose `bytes` some were never written, with these; n: none. */
+uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, uint32_t *bytes);
 /* Prefetch hint: the granule will be accessed soon. */
 void shadow_fetch(const struct shadow *s, uint32_t granule);
 

@@ -182,6 +182,16 @@ void async_op_add(struct cluster *c, struct async_op op)
 	c->nops++;
 }
 
+void async_ops_reset(struct cluster *c)
+{
+	for (uint32_t i = 0; c->nops && i < c->cap_ops; i++)
+		if (c->op[i].id)
+			frontier_put(&c->space, c->op[i].known);
+	if (c->nops)
+		memset(c->op, 0, c->cap_ops * sizeof *c->op);
+	c->nops = 0;
+}
+
 bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out)
 {
 	uint32_t mask = c->cap_ops - 1, i, k;

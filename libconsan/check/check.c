@@ -1,6 +1,7 @@
 /* check: the entry points of the checker. Opens and closes launches and clusters, and calls the
  * handler of each event: on_<member>(), in the file of its subject. */
 #include "global.h"
+#include "tcgen05.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,9 @@ void on_cta_begin(struct cluster *c, const struct event *e)
 		shadow_open(&cta->shadow, cta->bytes);
 		cta->mbar_at = base_alloc((cta->bytes / 8 + 1) * sizeof *cta->mbar_at);
 	}
+	if (cta->tmem_open)
+		shadow_reset(&cta->tmem);
+	memset(cta->freed, 0, sizeof cta->freed);
 	cta->begun = true;
 	cta->ended = false;
 	for (uint32_t i = 0; i < c->per_cta; i++) {
@@ -86,6 +90,8 @@ void on_cta_end(struct cluster *c, const struct event *e)
 		return;
 	c->cta[e->cta].ended = true;
 	async_cta_end(c, e->cta, e);
+	tc_cta_end(c, e->cta, e);
+	alloc_cta_end(c, e);
 	wgmma_cta_end(c, e);
 	cluster_cta_end(c, e);
 }
@@ -125,6 +131,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->nwarps = c->nctas * c->per_cta;
 	c->wg_per_cta = (c->per_cta + 3) / 4;
 	c->nwarpgroups = c->nctas * c->wg_per_cta;
+	c->ntensor = k->config.launch.tensor ? c->nwarps : 0;
 	c->space.ngeneric = 2 * c->nwarps;
 	c->space.nagents = agent_slot(c, 0);
 	c->cta = base_alloc(c->nctas * sizeof *c->cta);
@@ -141,6 +148,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS + 1) * sizeof *c->zero_epochs);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
+	c->together = frontier_new(&c->space);
 	c->barrier.now = frontier_new(&c->space);
 	c->barrier.before = frontier_new(&c->space);
 	for (uint32_t r = 0; r < c->nctas; r++)
@@ -172,6 +180,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->epoch = 1;
 	w->converged = w->reg_ops = w->exit_site = w->sc_fences = 0;
 	w->map = 0;
+	tc_reset_warp(w);
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
@@ -213,9 +222,7 @@ static void reset_cluster(struct cluster *c)
 	c->mbars.n = 0;
 	locations_reset(c);
 	c->volatile_flags.n = 0;
-	if (c->nops)
-		memset(c->op, 0, c->cap_ops * sizeof *c->op);
-	c->nops = 0;
+	async_ops_reset(c);
 	c->space.nagents -= (uint32_t)c->slots.n;
 	c->slots.n = 0;
 	c->slot_cursor = 0;
@@ -227,6 +234,7 @@ static void reset_cluster(struct cluster *c)
 	for (i = 0; i < c->nctas; i++) {
 		frontier_clear(&c->space, c->cta[i].exited);
 		c->cta[i].narrow[0] = c->cta[i].narrow[1] = 0;
+		alloc_reset(&c->cta[i].allocs);
 		c->cta[i].refused.site = 0;
 	}
 	global_cluster_reset(c);
@@ -271,6 +279,11 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 		c->stats.granules += c->cta[i].shadow.visits;
 		c->cta[i].shadow.visits = 0;
 		bytes += shadow_footprint(&c->cta[i].shadow);
+		if (!c->cta[i].tmem_open)
+			continue;
+		c->stats.granules += c->cta[i].tmem.visits;
+		c->cta[i].tmem.visits = 0;
+		bytes += shadow_footprint(&c->cta[i].tmem);
 	}
 	pthread_mutex_lock(&k->lock);
 	k->stats.events += c->stats.events;
@@ -296,8 +309,11 @@ static void free_cluster(struct cluster *c)
 		frontier_put(&c->space, c->cta[i].exited);
 		if (c->cta[i].begun)
 			shadow_close(&c->cta[i].shadow);
+		if (c->cta[i].tmem_open)
+			shadow_close(&c->cta[i].tmem);
 		free(c->cta[i].mbar_at);
 		free(c->cta[i].remote_uses.at);
+		alloc_free(&c->cta[i].allocs);
 	}
 	locations_free(c);
 	for (i = 0; i < c->nwarps; i++) {
@@ -308,6 +324,7 @@ static void free_cluster(struct cluster *c)
 		free(w->released.at);
 		free(w->observed.at);
 		free(w->reg);
+		tc_free_warp(w);
 	}
 	for (i = 0; i < c->nwarpgroups; i++) {
 		free(c->wg[i].reg);
@@ -320,6 +337,7 @@ static void free_cluster(struct cluster *c)
 	free(c->zero_epochs);
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);
+	frontier_put(&c->space, c->together);
 	frontier_put(&c->space, c->barrier.now);
 	frontier_put(&c->space, c->barrier.before);
 	clock_space_close(&c->space);

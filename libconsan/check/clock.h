@@ -7,6 +7,8 @@
  *   ---- generic proxy above (the first `ngeneric`), async below ----
  *   bulk stores of warp i their reads of shared memory; epoch: bulk group
  *   warpgroup j           reads of wgmma; epoch: wgmma group
+ *   tcgen05 of warp i     its mma, cp and shift; epoch: number of the operation
+ *   tensor loads, stores of warp i; epoch: increased by the wait
  *   slot k                one bulk load; epoch: the slot's use
  *
  * A frontier records for every agent up to which epoch *all lanes* are known, in two planes: G,
@@ -38,6 +40,11 @@ enum plane { PLANE_G, PLANE_P,
 	PLANE_Q,                /* generic agents: covered by a proxy fence over global memory since */
 	PLANE_STORED, /* bulk stores: their writes to global memory are complete */
 	PLANE_FENCED, /* asynchronous agents: a proxy fence since (st.async; A27, K6) */
+	/* agents of tensor memory, only if tcgen05.fence is required (K4): exported by a fence before
+	 * a synchronization or by a commit, imported by a fence after one */
+	PLANE_TC_BEFORE, PLANE_TC,
+	/* loads of tensor memory that are complete as their registers were read (E16) */
+	PLANE_LOADED,
 	PLANES };
 
 /* An epoch that began again at 0 would be taken as known by all. */
@@ -114,6 +121,9 @@ void frontier_whole(struct clock_space *s, struct frontier *f);
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
 	const struct frontier *from, enum plane plane);
 
+/* Adds what `from` knows of n agents; asynchronous ones only. */
+void frontier_join_agents(struct clock_space *s, struct frontier *f, const struct frontier *from,
+	uint32_t first, uint32_t n);
 /* Adds what `from` knows to f, for shared memory only. */
 void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from);
 

@@ -81,7 +81,7 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 	if (covered == UINT32_MAX)
 		return true;
 	kind = agent_kind(c, old->agent, &index);
-	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !self || index != self->index)
+	if (kind >= AGENT_WGMMA || !self || index != self->index)
 		self = NULL;
 	if (!self && !covered)
 		return false;

@@ -35,7 +35,7 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 		return r->flags & GR_TENSOR ? "TMA store write" : "bulk store write";
 	case AGENT_SLOT:
 		return r->flags & GR_TENSOR ? "TMA load read" : "bulk load read";
-	case AGENT_WGMMA:
+	case AGENT_WGMMA: case AGENT_TC: case AGENT_TMEM_LD: case AGENT_TMEM_ST:
 		break;
 	}
 	return "access";

@@ -7,18 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The tcgen05.dealloc before an access to columns that are not allocated any more, or NULL; by the
+ * issuing CTA or by its peer. */
+static const struct past_op *freed_columns(struct cluster *c, const struct event *e)
+{
+	const uint32_t first = (e->fault.addr & 0xffff) / 32;
+	const uint32_t last = ((uint32_t)(e->fault.addr & 0xffff) + e->fault.bytes / 4 - 1) / 32;
+
+	for (uint32_t r = e->cta & ~1u; r <= (e->cta | 1u) && r < c->nctas; r++)
+		for (uint32_t u = first; u <= last && u < ARRAY_SIZE(c->cta[r].freed); u++)
+			if (c->cta[r].freed[u].site)
+				return &c->cta[r].freed[u];
+	return NULL;
+}
+
 void on_fault(struct cluster *c, const struct event *e)
 {
 	const struct event_fault *x = &e->fault;
-	unsigned rule = rule_by_code(event_fault_rule(x->fault));
+	const struct past_op *freed = x->fault == FAULT_TMEM_ADDRESS ? freed_columns(c, e) : NULL;
+	const unsigned rule = freed ? CS621 : rule_by_code(event_fault_rule(x->fault));
 	struct finding *f;
 
 	c->truncated = true;
-	f = report_new(c, rule, rule_severity(rule), e->site, x->other_site);
+	f = report_new(c, rule, rule_severity(rule), e->site, freed ? freed->site : x->other_site);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
 		x->bytes ? "faulting access" : "refused");
+	if (freed)
+		report_side(c, f, freed->warp, -1, freed->site, "tcgen05.dealloc");
 	if (x->other_site)
 		report_side(c, f, warp_of(c, e)->index, -1, x->other_site, "barrier of other lanes");
 	if (x->space == SP_SHARED)
@@ -179,7 +196,7 @@ static const struct stuck *culprit(struct cluster *c)
 
 static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **root)
 {
-	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL;
+	const struct stuck *s, *bytes = NULL, *gone = NULL, *regs = NULL, *columns = NULL;
 
 	*root = c->stuck;
 	if (why == HANG_TIMEOUT)
@@ -191,6 +208,8 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 			bytes = s;
 		if (s->e.blocked.on == WAIT_SETMAXNREG)
 			regs = s;
+		if (s->e.blocked.on == WAIT_TMEM)
+			columns = s;
 	}
 	if (regs) {
 		*root = regs;
@@ -203,6 +222,10 @@ static unsigned cause(struct cluster *c, enum ev_hang why, const struct stuck **
 	if (gone) {
 		*root = gone;
 		return CS704;
+	}
+	if (columns) {
+		*root = columns;
+		return CS707;
 	}
 	s = culprit(c);
 	if (s)
@@ -220,7 +243,7 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 {
 	static const char *const kind[] = {
 		"mbarrier", "named barrier", "cluster barrier", "bar.warp.sync", "warpgroup",
-		"setmaxnreg", "spin",
+		"setmaxnreg", "tensor memory", "spin",
 	};
 	const struct event_blocked *b = &e->blocked;
 	struct finding f = { 0 };
@@ -249,6 +272,21 @@ static void describe(struct cluster *c, struct finding_waiter *w, const struct e
 	} else if (b->text) {
 		snprintf(w->text, sizeof w->text, "%s", b->text);
 	}
+}
+
+/* E04: who holds the columns; E10: a pair that does not meet */
+static void explain_columns(struct cluster *c, struct finding *f, const struct event *root)
+{
+	const struct allocation held = alloc_newest(c, root->cta);
+	char text[256];
+
+	if (held.by.site)
+		report_side(c, f, held.by.warp, -1, held.by.site, "tcgen05.alloc");
+	if (alloc_free_columns(c, root->cta) >= root->blocked.addr)
+		report_edge(f, "%s", root->blocked.text);
+	else
+		report_edge(f, "%s: %s", root->blocked.text,
+			alloc_holders(c, root->cta, text, sizeof text));
 }
 
 static void explain_arrivals(struct cluster *c, struct finding *f, const struct stuck *root,
@@ -351,6 +389,10 @@ static void explain(struct cluster *c, struct finding *f, const struct stuck *st
 		report_edit(f, exit, EDIT(exited_warps), text);
 		return;
 	}
+	if (b->on == WAIT_TMEM) {
+		explain_columns(c, f, root);
+		return;
+	}
 	report_edge(f, "%s", b->text ? b->text : "every remaining thread waits for another one");
 }
 
@@ -359,14 +401,16 @@ void on_hang(struct cluster *c, const struct event *e)
 	const struct stuck *root, *s;
 	struct finding *f;
 	unsigned rule;
-	uint32_t site;
+	uint32_t site, other = 0;
 
 	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
 	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
-	f = report_new(c, rule, rule_severity(rule), site, 0);
+	if (rule == CS707)
+		other = alloc_newest(c, root->e.cta).by.site;
+	f = report_new(c, rule, rule_severity(rule), site, other);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, root ? &root->e : e)->index,

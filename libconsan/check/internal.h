@@ -13,6 +13,7 @@
 #include "check.h"
 #include "clock.h"
 #include "report.h"
+#include "tmem_alloc.h"
 #include "warp.h"
 
 #include <pthread.h>
@@ -103,9 +104,9 @@ struct slot {                    /* one bulk load at a time */
 /* At most this many loads without a wait are distinguished: beyond, the oldest slot is reused
  * although its last use is not known to be complete. */
 #define MAX_SLOTS 8192u
-/* 16 CTAs of 32 warps, each also as cp.async and as bulk stores, and 8 warpgroups to a CTA; there
- * may be one slot more, of the other kind */
-_Static_assert(3 * 16 * 32 + 16 * 8 + MAX_SLOTS + 1 <= UINT16_MAX, "agents have 16 bits");
+/* 16 CTAs of 32 warps, each also as cp.async, as bulk stores and as the three agents of tensor
+ * memory, and 8 warpgroups to a CTA; there may be one slot more, of the other kind */
+_Static_assert(6 * 16 * 32 + 16 * 8 + MAX_SLOTS + 1 <= UINT16_MAX, "agents have 16 bits");
 
 struct async_op {                /* in flight: will signal an mbarrier */
 	uint32_t id;             /* 0: free slot */
@@ -115,6 +116,8 @@ struct async_op {                /* in flight: will signal an mbarrier */
 	uint32_t epoch;          /* of the slot; or the number of the cp.async group */
 	uint32_t lanes, warp, site;
 	bool copies;             /* cp.async.mbarrier.arrive */
+	bool tc;                 /* tcgen05.commit; epoch: of the thread's newest operation, or 0 */
+	struct frontier *known;  /* tcgen05.commit: what the thread knew; or NULL */
 };
 
 /* ---- named barriers ---- */
@@ -145,6 +148,10 @@ struct remote_use {              /* a warp's newest use of another CTA's shared 
 
 struct cta {
 	struct shadow shadow;
+	struct shadow tmem;      /* tensor memory, see tmem.c; open from the first allocation on */
+	bool tmem_open;
+	struct past_op freed[16]; /* of each 32 columns: their newest tcgen05.dealloc; site 0: none since
+				    they were allocated */
 	bool begun, ended;
 	uint32_t threads, bytes;
 	uint16_t *mbar_at;       /* for every 8 bytes: index + 1 into mbars */
@@ -159,6 +166,7 @@ struct cta {
 	uint32_t narrow[2];
 	uint64_t exited_waited;  /* phases of barrier.cluster that an exited lane waited for */
 	VEC(struct remote_use) remote_uses;
+	struct tmem_allocs allocs;
 };
 
 struct stuck {
@@ -185,6 +193,7 @@ struct cluster {
 	struct clock_space space;
 	uint32_t nctas, per_cta; /* number of CTAs, warps in a CTA */
 	uint32_t nwarps, nwarpgroups, wg_per_cta;
+	uint32_t ntensor;        /* nwarps, or 0 in a kernel without tcgen05 instructions */
 	struct cta *cta;
 	struct warp *warp;
 	struct warpgroup *wg;
@@ -198,6 +207,7 @@ struct cluster {
 	uint64_t common_at;      /* the count of events at which it is valid */
 	struct frontier *combined;  /* wgmma: what any warp of a warpgroup knows */
 	uint64_t combined_at;    /* the count of events at which it is valid */
+	struct frontier *together; /* tmem.c */
 	struct {                 /* state of barrier.cluster */
 		bool narrow;     /* some CTA has local_now or local_before */
 		uint64_t phase;  /* number of completed phases */
@@ -231,7 +241,11 @@ struct cluster {
 
 /* ---- agents ---- */
 
-enum agent_kind { AGENT_WARP, AGENT_COPIES, AGENT_STORES, AGENT_WGMMA, AGENT_SLOT };
+/* From AGENT_WGMMA on, no lane knows by its own progress that the operations are complete. */
+enum agent_kind { AGENT_WARP, AGENT_COPIES, AGENT_STORES, AGENT_WGMMA,
+	AGENT_TC,                /* tcgen05.mma, cp and shift; see tcgen05.h */
+	AGENT_TMEM_LD, AGENT_TMEM_ST, /* tcgen05.ld and st */
+	AGENT_SLOT };
 
 static inline uint32_t agent_copies(const struct cluster *c, uint32_t warp)
 {
@@ -245,10 +259,16 @@ static inline uint32_t agent_wgmma(const struct cluster *c, uint32_t wg)
 {
 	return 3 * c->nwarps + wg;
 }
+/* kind: AGENT_TC, AGENT_TMEM_LD or AGENT_TMEM_ST; only if c->ntensor is not 0 */
+static inline uint32_t agent_tensor(const struct cluster *c, enum agent_kind kind, uint32_t warp)
+{
+	return 3 * c->nwarps + c->nwarpgroups + (uint32_t)(kind - AGENT_TC) * c->ntensor + warp;
+}
 static inline uint32_t agent_slot(const struct cluster *c, uint32_t slot)
 {
-	return 3 * c->nwarps + c->nwarpgroups + slot;
+	return 3 * c->nwarps + c->nwarpgroups + 3 * c->ntensor + slot;
 }
+/* index: of the warp, the warpgroup or the slot */
 static inline enum agent_kind agent_kind(const struct cluster *c, uint32_t a, uint32_t *index)
 {
 	uint32_t n = c->nwarps;
@@ -262,7 +282,12 @@ static inline enum agent_kind agent_kind(const struct cluster *c, uint32_t a, ui
 		*index = a;
 		return AGENT_WGMMA;
 	}
-	*index = a - c->nwarpgroups;
+	a -= c->nwarpgroups;
+	if (a < 3 * c->ntensor) {
+		*index = a % n;
+		return (enum agent_kind)(AGENT_TC + a / n);
+	}
+	*index = a - 3 * c->ntensor;
 	return AGENT_SLOT;
 }
 
@@ -364,7 +389,7 @@ void volatile_read_flag(struct cluster *c, const struct event_access *a, uint32_
 bool volatile_is_flag(const struct cluster *c, uint16_t owner, uint64_t addr);
 
 /* ---- access.c ---- */
-enum async_role { ROLE_GENERIC, ROLE_COPY, ROLE_BULK_LOAD, ROLE_BULK_STORE, ROLE_WGMMA };
+enum async_role { ROLE_GENERIC, ROLE_COPY, ROLE_BULK_LOAD, ROLE_BULK_STORE, ROLE_WGMMA, ROLE_TC };
 struct view {                    /* an access, as the shadow module classifies it */
 	struct shadow_view s;    /* first member */
 	struct cluster *c;
@@ -414,6 +439,7 @@ void groups_issue(struct lane_groups *g, uint32_t lanes, uint32_t site);
 void async_exit(struct cluster *c, struct warp *w, const struct event *e);
 void async_cta_end(struct cluster *c, unsigned cta, const struct event *e);
 void async_op_add(struct cluster *c, struct async_op op);
+void async_ops_reset(struct cluster *c);
 bool async_op_take(struct cluster *c, uint32_t id, struct async_op *out);
 /* A multicast signals one object in each destination CTA: the key of each signal. */
 static inline uint32_t async_op_key(uint32_t op, unsigned mbar_cta)

@@ -10,7 +10,7 @@ static bool reads_tile(const struct view *v)
 {
 	const struct event *e = v->c->now;
 
-	return v->role == ROLE_WGMMA || (e->kind == EV_ACCESS && e->access.flags & ACCESS_MATRIX);
+	return v->role == ROLE_WGMMA || v->role == ROLE_TC || (e->kind == EV_ACCESS && e->access.flags & ACCESS_MATRIX);
 }
 
 /* %reserved_smem_offset_*: behind the kernel's own memory, on a GPU before it; code that uses it
@@ -88,7 +88,7 @@ void race_invalid(struct shadow_view *s, const struct cell_entry *now,
 	if (!f)
 		return;
 	d = race_accessor(c, &local, byte);
-	if (v->role == ROLE_BULK_LOAD) {
+	if (v->role == ROLE_BULK_LOAD || v->role == ROLE_TC) {
 		d.warp = v->w->index;
 		d.lane = only_lane(v->lanes);
 	}

@@ -2,6 +2,7 @@
  * releases. Phases are counted in 64 bits; the program only names a parity. race.c checks accesses
  * to the bytes of the object, mbar_check.c the rules about its use. */
 #include "mbar_check.h"
+#include "tcgen05.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
@@ -56,10 +57,11 @@ struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, ui
 {
 	struct warp *w = warp_of(c, e);
 	struct mbar *m = mbar_of(c, cta, addr);
+	const bool async = e->kind == EV_BULK || e->kind == EV_TRY_CANCEL
+		|| e->kind == EV_TCGEN05_COMMIT;
 	struct finding *f;
-	const bool async = e->kind == EV_BULK || e->kind == EV_TRY_CANCEL;
 
-	/* its completion is known through its slot, not through its issuer */
+	/* its completion is known through its own agent, not through its issuer */
 	if (async)
 		cluster_check_peer(c, w, e, cta, mbar_operation(e));
 	else
@@ -456,6 +458,22 @@ void on_mbarrier_pending_count(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
+/* All that is ordered before the operations which the commit tracks is ordered before its arrival
+ * (E20); it is also a tcgen05.fence::before_thread_sync. */
+static void publish_commit(struct cluster *c, struct mbar *m, const struct async_op *op)
+{
+	const uint32_t agent = agent_tensor(c, AGENT_TC, op->warp);
+
+	frontier_join(&c->space, m->now.local, op->known);
+	if (!op->epoch)
+		return;
+	frontier_add(&c->space, m->now.local, PLANE_G, agent, op->lanes, c->warp[op->warp].tc->issued,
+		op->epoch);
+	if (c->check->config.policy.tcgen05_fence)
+		frontier_add(&c->space, m->now.local, PLANE_TC_BEFORE, agent, op->lanes,
+			c->warp[op->warp].tc->issued, op->epoch);
+}
+
 void on_mbarrier_signal(struct cluster *c, const struct event *e)
 {
 	const struct event_mbarrier_signal *s = &e->mbarrier_signal;
@@ -467,6 +485,9 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 
 	/* it may come between two lanes of one st.async, which is still one instruction */
 	c->slot_event += c->slot_event + 1 == c->stats.events;
+	if (found && op.tc && m && m->live)
+		publish_commit(c, m, &op);
+	frontier_put(&c->space, op.known);
 	if (!m || !m->live)
 		return; /* reported at the issue or at the inval */
 	if (found) {

@@ -1,6 +1,7 @@
 /* mbar_check: the rules about the use of mbarriers, and their findings. mbar.c calls them at the
  * transitions of the state machine. */
 #include "mbar_check.h"
+#include "tcgen05.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
@@ -50,6 +51,7 @@ const char *mbar_operation(const struct event *e)
 	case EV_MBARRIER_PENDING_COUNT: return "mbarrier.pending_count";
 	case EV_MBARRIER_SIGNAL: return "asynchronous signal";
 	case EV_CP_ASYNC_ARRIVE: return "cp.async.mbarrier.arrive";
+	case EV_TCGEN05_COMMIT: return "tcgen05.commit";
 	case EV_BULK: return e->bulk.tensor ? "TMA load" : "bulk load";
 	case EV_TRY_CANCEL: return "clusterlaunchcontrol.try_cancel";
 	default: return "use";
@@ -70,8 +72,8 @@ void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
 	if (m->reported || !m->inflight)
 		return;
 	op = async_op_on(c, (uint32_t)(m - c->mbars.at) + 1);
-	if (!op || op->copies)
-		return; /* arrivals of cp.async are checked when they take place */
+	if (!op || op->copies || op->tc)
+		return; /* these arrivals are checked when they take place */
 	x = (struct past_op){ (uint16_t)op->warp, op->lanes, 0, op->site };
 	f = mbar_report(c, rule, e, m, mbar_operation(e), &x, "bulk load");
 	m->reported = true;
@@ -104,14 +106,17 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
-/* The waiting warp later issued a load whose bytes the arriving lanes have observed: so its wait
- * took place before, although the bytes release nothing else (A18). This happens where bytes are
+/* The waiting warp later issued a load whose bytes, or a tcgen05 operation whose completion, the
+ * arriving lanes have observed: so its wait took place before, although these release nothing else
+ * (A18). This happens where bytes are
  * expected before the buffer is known to be free. */
 static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
+	if (f && tc_issued_after(c, f, x))
+		return true;
 	for (uint32_t k = 0; f && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];
 
@@ -330,6 +335,8 @@ void mbar_check_signals(struct cluster *c, const struct event *e, struct mbar *m
 			agent_slot(c, k)) < s->epoch)
 			x = (struct past_op){ s->warp, 1u << s->lane, 0, s->site };
 	}
+	if (!x.lanes && known)
+		tc_unknown_commit(c, index - 1, known, &x);
 	for (size_t i = 0; !x.lanes && i < m->copies.n; i++)
 		if (!arrived(c, warp_of(c, e), e->lanes, &m->copies.at[i]))
 			x = m->copies.at[i];

@@ -135,8 +135,7 @@ uint32_t warp_progress(const struct warp *w, enum agent_kind k, enum plane plane
 		return plane == PLANE_G ? w->progress.copies.at[lane] : w->progress.fenced_copies.at[lane];
 	case AGENT_STORES:
 		return w->progress.stores.at[lane];
-	case AGENT_WGMMA:
-	case AGENT_SLOT:
+	case AGENT_WGMMA: case AGENT_SLOT: case AGENT_TC: case AGENT_TMEM_LD: case AGENT_TMEM_ST:
 		break;
 	}
 	return 0;

@@ -11,6 +11,7 @@ unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e)
 
 	switch (agent_kind(c, e->agent, &index)) {
 	case AGENT_WARP: case AGENT_COPIES: case AGENT_STORES:
+	case AGENT_TC: case AGENT_TMEM_LD: case AGENT_TMEM_ST:
 		return c->warp[index].cta;
 	case AGENT_WGMMA:
 		return index / c->wg_per_cta;
@@ -72,7 +73,7 @@ bool race_gap(struct cluster *c, const struct frontier *f, const struct warp *se
 			covered = UINT32_MAX;
 	}
 	kind = agent_kind(c, old->agent, &index);
-	if (kind == AGENT_WGMMA || kind == AGENT_SLOT || !self || index != self->index)
+	if (kind >= AGENT_WGMMA || !self || index != self->index)
 		self = NULL;
 	for (; bytes; bytes &= bytes - 1) {
 		unsigned b = (unsigned)__builtin_ctz(bytes);
@@ -277,6 +278,14 @@ static bool volatile_race(const struct view *v, const struct cell_entry *old,
 
 enum missing { MISSING_ORDER, MISSING_FENCE };
 
+/* The rule of an operand of wgmma or tcgen05 that is not ordered before the operation */
+static unsigned operand_rule(const struct view *v)
+{
+	if (v->role == ROLE_WGMMA)
+		return CS121;
+	return v->peer == v->w->cta ? CS610 : CS611;
+}
+
 static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, enum missing missing)
 {
@@ -291,11 +300,13 @@ static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 		return CS105;
 	case AGENT_WGMMA:
 		return CS120;
+	case AGENT_TC: case AGENT_TMEM_LD: case AGENT_TMEM_ST:
+		return CS609;
 	case AGENT_SLOT:
 		if (!old_write)
 			return CS105;
-		if (v->role == ROLE_WGMMA)
-			return CS121;
+		if (v->role == ROLE_WGMMA || v->role == ROLE_TC)
+			return operand_rule(v);
 		return v->role == ROLE_COPY || v->role == ROLE_BULK_LOAD ? CS107 : CS104;
 	case AGENT_WARP:
 	case AGENT_COPIES:
@@ -309,8 +320,8 @@ static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 		return kind == AGENT_COPIES ? CS107 : CS106;
 	if (kind == AGENT_COPIES)
 		return CS301;
-	if (v->role == ROLE_WGMMA)
-		return CS121;
+	if (v->role == ROLE_WGMMA || v->role == ROLE_TC)
+		return operand_rule(v);
 	if (old->what & now->what & CELL_STRONG)
 		return CS108;
 	if (same_warp)

@@ -3,6 +3,7 @@
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
 #include "race_report.h"
+#include "tcgen05.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,12 @@ static const char *what_of(const struct cluster *c, const struct cell_entry *e, 
 		return part ? "TMA store read" : "bulk store read";
 	case AGENT_WGMMA:
 		return part ? "wgmma read of B" : "wgmma read of A";
+	case AGENT_TC:
+		if (strstr(site_get(e->what & CELL_SITE_MASK)->ptx, "tcgen05.cp"))
+			return "tcgen05.cp read";
+		return part ? "tcgen05.mma read of B" : "tcgen05.mma read of A";
+	case AGENT_TMEM_LD: case AGENT_TMEM_ST:
+		break;
 	case AGENT_SLOT:
 		if (!write)
 			return "bulk copy read";
@@ -47,9 +54,8 @@ struct accessor race_accessor(const struct cluster *c, const struct cell_entry *
 	struct accessor d = { index, -1, what_of(c, e, k) };
 
 	switch (k) {
-	case AGENT_WARP:
-	case AGENT_COPIES:
-	case AGENT_STORES:
+	case AGENT_WARP: case AGENT_COPIES: case AGENT_STORES:
+	case AGENT_TC: case AGENT_TMEM_LD: case AGENT_TMEM_ST:
 		d.lane = lanes ? __builtin_ctz(lanes) : -1;
 		break;
 	case AGENT_WGMMA:
@@ -103,12 +109,37 @@ static void hint_barrier(struct finding *f, const struct lane_groups *g, int lan
 		f->side[0].site, EDIT(no_barrier_after_wait));
 }
 
+bool race_explain_wait(struct finding *f, const struct mbar *m, uint64_t phase,
+	const struct warp *w, int lane)
+{
+	const struct mb_view *seen = &m->view[w->id];
+
+	if (seen->passed == -2) {
+		report_hint(f, HINT(never_waited), w->id);
+		report_edit(f, f->side[0].site, EDIT(never_waited));
+	} else if (seen->passed == -1) {
+		report_hint(f, HINT(fresh_parity), w->id);
+		report_edit(f, seen->site, EDIT(fresh_parity));
+	} else if (seen->passed < (int64_t)phase) {
+		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
+		report_edit(f, seen->site, EDIT(stale_parity));
+	} else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes) {
+		report_hint(f, HINT(some_lanes_waited), w->id);
+		report_between(f, seen->site, f->side[0].site, EDIT(some_lanes_waited));
+	} else if (seen->relaxed) {
+		report_hint(f, HINT(relaxed_wait), w->id);
+		report_edit(f, seen->site, EDIT(relaxed_wait));
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	uint32_t slot, const struct accessor *by)
 {
 	const struct slot *s = &c->slots.at[slot];
 	const struct warp *w = &c->warp[by->warp];
-	const struct mb_view *seen;
 	const struct mbar *m;
 
 	if (s->epoch != old->epoch || !s->mbar) {
@@ -120,27 +151,8 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	report_mbar(c, f, m);
 	report_edge(f, "the copy completes phase %llu of mbarrier %s: a wait for that phase must be "
 		"ordered before this access", (unsigned long long)s->phase, f->barrier.name);
-	if (w->cta != m->cta)
-		return;
-	seen = &m->view[w->id];
-	if (seen->passed == -2) {
-		report_hint(f, HINT(never_waited), w->id);
-		report_edit(f, f->side[0].site, EDIT(never_waited));
-	} else if (seen->passed == -1) {
-		report_hint(f, HINT(fresh_parity), w->id);
-		report_edit(f, seen->site, EDIT(fresh_parity));
-	} else if (seen->passed < (int64_t)s->phase) {
-		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
-		report_edit(f, seen->site, EDIT(stale_parity));
-	} else if (by->lane >= 0 ? !(seen->passed_lanes >> by->lane & 1)
-		: w->live & ~seen->passed_lanes) {
-		report_hint(f, HINT(some_lanes_waited), w->id);
-		report_between(f, seen->site, f->side[0].site, EDIT(some_lanes_waited));
-	} else if (seen->relaxed) {
-		report_hint(f, HINT(relaxed_wait), w->id);
-		report_edit(f, seen->site, EDIT(relaxed_wait));
-	} else {
-		report_hint(f, HINT(bytes_not_expected), w->id, (long long)seen->passed);
+	if (w->cta == m->cta && !race_explain_wait(f, m, s->phase, w, by->lane)) {
+		report_hint(f, HINT(bytes_not_expected), w->id, (long long)m->view[w->id].passed);
 		report_edit(f, m->expect_site, EDIT(bytes_not_expected));
 	}
 }
@@ -330,6 +342,11 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			report_between(f, g->wait_site, f->side[0].site, EDIT(wgmma_not_released));
 			hint_early_wgmma(c, f, v, g, old_by->warp);
 		}
+		return;
+	case AGENT_TC:
+		tmem_explain_operation(c, f, old, &c->warp[now_by->warp], now_by->lane);
+		return;
+	case AGENT_TMEM_LD: case AGENT_TMEM_ST:
 		return;
 	case AGENT_SLOT:
 		explain_load(c, f, old, index, now_by);

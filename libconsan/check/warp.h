@@ -7,6 +7,7 @@
 
 struct foreign;                  /* foreign.h */
 struct own_release;              /* location.h */
+struct tc_warp;                  /* tcgen05.h */
 struct nb_gen;                   /* internal.h, as struct stuck */
 struct stuck;
 
@@ -161,6 +162,7 @@ struct warp {
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
 	uint64_t cluster_waited; /* phases of barrier.cluster that it has waited for */
 	struct stuck *stuck;     /* EV_BLOCKED */
+	struct tc_warp *tc;      /* NULL before its first use of tensor memory */
 	uint64_t map;            /* the tensor map that its next bulk operation reads; 0: none */
 };
 

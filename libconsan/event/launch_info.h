@@ -23,6 +23,7 @@ struct launch_info {
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
 	bool clustered;           /* it, or the kernel, states cluster dimensions, perhaps 1, 1, 1 */
+	bool tensor;              /* the kernel has tcgen05 instructions */
 	bool apart;               /* no cluster synchronizes with another: the kernel has no strong
 				     write to global memory and no griddepcontrol */
 	const struct ev_symbol {  /* named shared variables */

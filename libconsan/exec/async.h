@@ -14,9 +14,18 @@ struct group_op {
 };
 struct group_list { struct group_op **at; size_t n, cap; };
 
+/* tcgen05.c */
+struct tmem_access {
+	const void *args;
+	uint32_t at;               /* address in tensor memory */
+	size_t value;              /* of a store: where in warp_async.stored its values begin */
+};
+
 struct warp_async {
 	uint32_t cp_commits[LANES], bulk_commits[LANES];
 	struct group_list cp, bulk;
+	VEC(struct tmem_access) access; /* tcgen05.ld and st that have not taken effect, in order */
+	VEC(uint32_t) stored;      /* of the stores among them */
 	VEC(struct ev_gspan) gspans; /* of the event being built */
 	VEC(struct ev_span) spans;
 	struct wg_stamp *stamp;    /* by slot / 64 */
@@ -55,13 +64,19 @@ struct wg_async {                  /* state of one warpgroup */
 
 /* ---- tensor memory (tmem.h) ---- */
 
-enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 /* columns that are allocated at once */ };
+enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 /* columns that are allocated at once */,
+	TMEM_STRIDE = TMEM_COLUMNS + 16 /* so that a column's cells are in different cache sets */ };
 
 struct tmem {
-	uint32_t (*cell)[TMEM_COLUMNS]; /* TMEM_LANES of them, 64-aligned; NULL before the first alloc */
+	uint32_t (*cell)[TMEM_STRIDE]; /* TMEM_LANES of them, 64-aligned; NULL before the first alloc */
 	uint16_t units;            /* bit i: columns 32 i to 32 i + 31 are allocated */
 	bool relinquished;         /* no further allocation is allowed */
-	l64 frees;                 /* incremented by dealloc: the word on which alloc waits */
+	l64 changes;               /* incremented when alloc or dealloc may go on: they wait on it */
+	struct tmem_call {         /* .cta_group::2: a warp that meets one of the peer CTA */
+		struct warp *by;   /* NULL: none */
+		uint32_t column, columns;
+		bool alloc, done;  /* done: with a warp of the peer; column: of an alloc its result */
+	} call;
 	struct group_list pending; /* cp, shift, mma and commit that this CTA's threads issued */
 };
 

@@ -577,6 +577,8 @@ struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o);
 void *dec_alloc(struct decoder *d, size_t bytes);
 /* Number of the virtual register, for EV_REGISTER_ACCESS and the regs of EV_WGMMA. */
 uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o);
+/* ptx_load_is_read() of the instruction. */
+bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i);
 /* Records the reason; always returns false. Decoding continues; executing the op ends the
  * launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);

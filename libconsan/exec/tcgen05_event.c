@@ -47,10 +47,13 @@ void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const 
 	e.access = (struct event_access){ .at = { .base = to->addr }, .bytes = 4, .mode = MODE_WRITE,
 		.space = to->space, .owner = (uint16_t)(to->cta ? to->cta->rank : w->cta->rank) };
 	ex_emit(w->cluster, &e);
+	/* the other lanes execute it, too, but are not ordered after the write of the first */
+	e = ex_event(w, x, EV_WARP_COLLECTIVE, lanes);
+	ex_emit(w->cluster, &e);
 }
 
 void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_mode mode,
-	const struct tc_areas *s)
+	bool used, const struct tc_areas *s)
 {
 	struct event e = ex_event(w, x, s ? EV_TMEM_ACCESS : EV_TMEM_WAIT, lanes);
 
@@ -58,7 +61,7 @@ void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_m
 		return;
 	if (s)
 		e.tmem_access = (struct event_tmem_access){ .areas = { s->at, (uint16_t)s->n },
-			.mode = mode };
+			.mode = mode, .used = used };
 	else
 		e.tmem_wait.mode = mode;
 	ex_emit(w->cluster, &e);

@@ -25,9 +25,9 @@ void tc_emit_alloc(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_
 	uint32_t column, uint32_t columns, bool pair);
 /* The store of the address that alloc returns, by the first lane; before tc_emit_alloc(). */
 void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *to);
-/* TMEM_ACCESS; TMEM_WAIT, if s is NULL */
+/* TMEM_ACCESS; TMEM_WAIT, if s is NULL. used: as in the event */
 void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_mode mode,
-	const struct tc_areas *s);
+	bool used, const struct tc_areas *s);
 void tc_emit_fence(struct warp *w, const struct xop *x, uint32_t lanes, bool before);
 
 /* Adds these pieces of shared memory to the spans of the event; the array is valid until the next

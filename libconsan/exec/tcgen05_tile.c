@@ -47,9 +47,13 @@ static void widen(float *out, const unsigned char *in, unsigned bytes, enum tc_i
 	case TC_e5m2: units_from(IN_e5m2, (uint32_t *)out, in, bytes); return;
 	case TC_e3m2_x: case TC_e2m3_x: unpack(out, in, bytes, t, 6); return;
 	case TC_e2m1_x: unpack(out, in, bytes, t, 4); return;
-	case TC_e3m2_b: case TC_e2m3_b: case TC_e2m1_b:
+	case TC_e3m2_b: case TC_e2m3_b:
 		for (unsigned i = 0; i < bytes; i++)
 			out[i] = narrow(t, in[i]);
+		return;
+	case TC_e2m1_b:
+		for (unsigned i = 0; i < bytes; i++)
+			out[i] = narrow(t, in[i] >> 2);
 		return;
 	case TC_e2m1:
 		for (unsigned i = 0; i < 2 * bytes; i++)
@@ -69,16 +73,16 @@ static void widen(float *out, const unsigned char *in, unsigned bytes, enum tc_i
 /* rows by k */
 static void panel_a(const struct tc_tile *t, struct tc_scratch *s)
 {
-	const unsigned row_bytes = t->m * bits_of(t->a_type) / 8;
+	const unsigned ka = t->slot ? t->k / 2 : t->k; /* elements of a row in the image */
+	float *dense = t->slot || t->a_mn ? s->line : s->a;
 
-	if (!t->a_mn) {
-		widen(s->a, t->a, t->m * 32u, t->a_type);
-	} else {
-		widen(s->line, t->a, t->k * row_bytes, t->a_type);
-		for (unsigned r = 0; r < t->m; r++)
-			for (unsigned k = 0; k < t->k; k++)
-				s->a[r * t->k + k] = s->line[k * t->m + r];
-	}
+	widen(dense, t->a, t->m * ka * bits_of(t->a_type) / 8, t->a_type);
+	if (t->slot)
+		memset(s->a, 0, (size_t)t->m * t->k * sizeof *s->a);
+	for (unsigned r = 0; dense != s->a && r < t->m; r++)
+		for (unsigned i = 0; i < ka; i++)
+			s->a[r * t->k + (t->slot ? t->slot[r * ka + i] : i)] =
+				dense[t->a_mn ? i * t->m + r : r * ka + i];
 	if (t->scale_a)
 		for (unsigned r = 0; r < t->m; r++)
 			for (unsigned k = 0; k < t->k; k++)
@@ -90,24 +94,21 @@ static void panel_a(const struct tc_tile *t, struct tc_scratch *s)
 /* k by columns */
 static void panel_b(const struct tc_tile *t, struct tc_scratch *s)
 {
-	const unsigned row_bytes = t->n * bits_of(t->b_type) / 8;
+	const unsigned bytes = t->b_n * t->k * bits_of(t->b_type) / 8;
+	const unsigned blocks = t->k / t->block;
+	float *first = s->b + t->b_first;
 
-	if (t->b_mn) {
-		widen(s->b, t->b, t->k * row_bytes, t->b_type);
-		for (unsigned k = 0; t->scale_b && k < t->k; k++)
-			for (unsigned c = 0; c < t->n; c++)
-				s->b[k * t->n + c] *= t->scale_b[c * (t->k / t->block) + k / t->block];
-		return;
-	}
-	widen(s->line, t->b, t->n * 32u, t->b_type);
-	if (t->scale_b)
-		for (unsigned c = 0; c < t->n; c++)
-			for (unsigned k = 0; k < t->k; k++)
-				s->line[c * t->k + k] *= t->scale_b[c * (t->k / t->block) + k / t->block];
-	for (unsigned c = 0; c < t->n; c += 8)
+	widen(t->b_mn ? s->b : s->line, t->b, bytes, t->b_type);
+	for (unsigned c = 0; !t->b_mn && c < t->b_n; c += 8)
 		for (unsigned k = 0; k < t->k; k += 8)
-			units_transpose((uint32_t *)s->b + k * t->n + c, t->n,
+			units_transpose((uint32_t *)s->b + k * t->b_n + c, t->b_n,
 				(const uint32_t *)s->line + c * t->k + k, t->k, false);
+	for (unsigned k = 0; t->scale_b && k < t->k; k++)
+		for (unsigned c = 0; c < t->n; c++)
+			first[k * t->b_n + c] *= t->scale_b[c * blocks + k / t->block];
+	for (unsigned c = 0; t->zero && c < t->n; c++)
+		for (unsigned k = 0; t->zero[c / 64] >> c % 64 & 1 && k < t->k; k++)
+			first[k * t->b_n + c] = 0;
 }
 
 /* ---- sums ---- */
@@ -151,7 +152,7 @@ TILE_INLINE void block(unsigned nr, unsigned nv, const struct tc_tile *t, const 
 		vec y[VECS];
 
 		for (unsigned v = 0; v < nv; v++)
-			y[v] = LOAD(b + k * t->n + v * W);
+			y[v] = LOAD(b + k * t->b_n + v * W);
 		for (unsigned i = 0; i < nr; i++)
 			for (unsigned v = 0; v < nv; v++)
 				acc[i][v] = FMA(ALL(a[i * t->k + k]), y[v], acc[i][v]);
@@ -165,7 +166,7 @@ TILE_INLINE void block(unsigned nr, unsigned nv, const struct tc_tile *t, const 
 static void rows_f32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned nr,
 	unsigned from, unsigned n, float *const d[ROWS])
 {
-	const float *a = s->a + r * t->k, *b = s->b + from;
+	const float *a = s->a + r * t->k, *b = s->b + t->b_first + from;
 
 	for (unsigned c = 0; c < n;) {
 		float *at[ROWS];
@@ -185,7 +186,7 @@ static void rows_f32(const struct tc_tile *t, const struct tc_scratch *s, unsign
 					float x = t->accumulate ? at[i][j] * t->scale_d : 0;
 
 					for (unsigned k = 0; k < t->k; k++)
-						x = __builtin_fmaf(a[i * t->k + k], b[k * t->n + c + j], x);
+						x = __builtin_fmaf(a[i * t->k + k], b[k * t->b_n + c + j], x);
 					at[i][j] = x;
 				}
 			c += 8;
@@ -208,12 +209,12 @@ static void row_f16(const struct tc_tile *t, const struct tc_scratch *s, unsigne
 static void row_s32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned from,
 	unsigned n, uint32_t *cell)
 {
-	const int32_t *a = (const int32_t *)s->a + r * t->k, *b = (const int32_t *)s->b + from;
+	const int32_t *a = (const int32_t *)s->a + r * t->k, *b = (const int32_t *)s->b + t->b_first + from;
 	int32_t sum[TC_N] = { 0 };
 
 	for (unsigned k = 0; k < t->k; k++)
 		for (unsigned c = 0; c < n; c++)
-			sum[c] += a[k] * b[k * t->n + c];
+			sum[c] += a[k] * b[k * t->b_n + c];
 	for (unsigned c = 0; c < n; c++) {
 		int64_t v = (int64_t)sum[c] + (t->accumulate ? (int32_t)cell[c] : 0);
 
@@ -244,7 +245,8 @@ void SIMD_NAME(tc_tile)(const struct tc_tile *t, struct tc_scratch *s)
 	const unsigned n = t->n / t->groups;
 
 	panel_a(t, s);
-	panel_b(t, s);
+	if (!t->same_b)
+		panel_b(t, s);
 	for (unsigned g = 0; g < t->groups; g++) {
 		if (t->acc == TC_ACC_f32) {
 			group_f32(t, s, g, n);

@@ -16,18 +16,27 @@ enum tc_in { TC_f16, TC_bf16, TC_tf32, TC_e4m3, TC_e5m2, TC_e3m2_x, TC_e2m3_x, T
 	TC_e2m3_b, TC_e2m1_b, TC_e2m1, TC_s8, TC_u8 };
 enum tc_acc { TC_ACC_f32, TC_ACC_f16, TC_ACC_s32 };
 
-enum { TC_M = 128, TC_N = 256, TC_K = 64 /* the most of a CTA */ };
+/* The most of a CTA; B can have columns before the first one that is used (.ws, column shift) */
+enum { TC_M = 128, TC_N = 256, TC_MORE = 32, TC_B = TC_N + TC_MORE, TC_K = 128, TC_ROW_A = 48,
+	TC_ROW_B = 64 /* bytes along K */ };
 
 struct tc_tile {
 	uint16_t m, n, k;          /* rows of this CTA, columns, elements along k */
+	uint16_t b_n, b_first;     /* columns of B's image, a multiple of 8; the first one that is used */
 	uint8_t a_type, b_type;    /* enum tc_in */
 	uint8_t acc;               /* enum tc_acc */
-	bool a_mn, b_mn;           /* the image is k rows of m (n) elements; else m (n) rows of 32 bytes */
+	/* the image is k rows of m (b_n) elements; else m (b_n) rows of k elements */
+	bool a_mn, b_mn;
+	bool same_b;               /* B and its scales are those of the last call */
 	bool negate_a, negate_b;
 	bool accumulate;           /* false: D starts from zero */
 	bool satfinite;
 	float scale_d;             /* D is multiplied by it first */
-	const unsigned char *a, *b; /* dense images, 64-aligned */
+	const unsigned char *a, *b; /* images without gaps, 64-aligned */
+	/* Sparse A: the image has k / 2 elements of a row; slot[r * k / 2 + i] is where element i is in
+	 * row r. NULL: dense */
+	const uint8_t *slot;
+	const uint64_t *zero;      /* bit c % 64 of word c / 64: column c of B counts as 0; NULL: none */
 	/* Scales, or NULL: of rows (columns) for each block of `block` elements along k */
 	const float *scale_a, *scale_b; /* [m][k / block], [n][k / block] */
 	uint16_t block;
@@ -39,13 +48,15 @@ struct tc_tile {
 /* Working memory of one thread; 64-aligned. */
 struct tc_scratch {
 	_Alignas(64) float a[TC_M * TC_K]; /* [row][k] */
-	_Alignas(64) float b[TC_K * TC_N]; /* [k][column] */
-	_Alignas(64) float line[TC_K * TC_N];
+	_Alignas(64) float b[TC_K * TC_B]; /* [k][column] */
+	_Alignas(64) float line[TC_K * TC_B];
 	/* images that the caller gathers */
-	_Alignas(64) unsigned char image_a[TC_M * 32], image_b[TC_N * 32];
-	float scale_a[TC_M * 4], scale_b[TC_N * 4];
-	uint32_t *cell[4 * TC_M];
-	uint32_t piece[2 * TC_N];
+	_Alignas(64) unsigned char image_a[TC_M * TC_ROW_A], image_b[TC_B * TC_ROW_B];
+	float scale_a[TC_M * 6], scale_b[TC_N * 6];
+	uint8_t slot[TC_M * TC_K / 2];
+	uint64_t zero[TC_N / 64];
+	uint32_t *cell[TC_M];
+	uint32_t piece[TC_B * TC_ROW_B / 16];
 };
 
 void tc_tile_avx2(const struct tc_tile *t, struct tc_scratch *s);

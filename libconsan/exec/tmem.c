@@ -12,6 +12,7 @@ void tmem_begin(struct cta *c)
 
 	t->units = 0;
 	t->relinquished = false;
+	t->call.by = NULL;
 	t->pending.n = 0;
 }
 
@@ -96,13 +97,13 @@ void tc_begin(struct cluster *c, struct tc_op *o)
 
 enum { NO_COLUMNS = TMEM_COLUMNS };
 
-static uint32_t first_fit(const struct tmem *t, unsigned columns)
+static uint32_t first_fit(uint32_t units, unsigned columns)
 {
 	const unsigned n = columns / TMEM_UNIT;
 	const uint32_t mask = (1u << n) - 1;
 
 	for (unsigned u = 0; u + n <= TMEM_COLUMNS / TMEM_UNIT; u += n)
-		if (!(t->units & mask << u))
+		if (!(units & mask << u))
 			return u * TMEM_UNIT;
 	return NO_COLUMNS;
 }
@@ -113,6 +114,30 @@ static void explain_alloc(const struct warp *w, const struct xwait *wait, struct
 	snprintf(buf, n, "%u columns wanted, %u of %u are allocated", (unsigned)wait->arg,
 		TMEM_UNIT * (unsigned)__builtin_popcount(w->cta->async->tmem.units), TMEM_COLUMNS);
 	e->text = buf;
+}
+
+static void explain_call(const struct warp *w, const struct xwait *wait, struct event_blocked *e,
+	char *buf, size_t n)
+{
+	const struct tmem_call *mine = &w->cta->async->tmem.call;
+
+	(void)wait;
+	if (mine->by != w)
+		snprintf(buf, n, "waits for another warp of this CTA, which has not ended its %s with "
+			"cta_group::2", mine->alloc ? "tcgen05.alloc" : "tcgen05.dealloc");
+	else
+		snprintf(buf, n, "waits for a warp of CTA %u to execute tcgen05.%s with cta_group::2, too",
+			w->cta->rank ^ 1u, mine->alloc ? "alloc" : "dealloc");
+	e->text = buf;
+}
+
+static enum step wait_for_columns(struct warp *w, uint32_t n)
+{
+	const enum step step = ex_wait(w, WAIT_TMEM, &w->cta->async->tmem.changes, ~0ull, n);
+
+	w->wait.explain = explain_alloc;
+	w->wait.arg = n;
+	return step;
 }
 
 static bool valid_columns(uint32_t n)
@@ -133,18 +158,85 @@ static void take(struct tmem *t, uint32_t column, unsigned n)
 	t->units |= (uint16_t)(((1u << n / TMEM_UNIT) - 1) << column / TMEM_UNIT);
 }
 
+static void release(struct tmem *t, uint32_t column, unsigned n)
+{
+	t->units &= (uint16_t)~(((1u << n / TMEM_UNIT) - 1) << column / TMEM_UNIT);
+	t->changes++;
+}
+
+/* .cta_group::2: a warp in each CTA of the pair executes the same alloc or dealloc. They wait for
+ * each other and for columns that are free in both CTAs. STEP_NEXT: done, *column is the result of
+ * an alloc. */
+static enum step meet(struct warp *w, const struct xop *x, uint32_t lanes, bool alloc,
+	uint32_t *column, uint32_t columns)
+{
+	struct tmem *t = &w->cta->async->tmem, *peer;
+	struct cta *cta[2];
+	enum step step;
+
+	if (tc_ctas(w->cta, true, cta) < 2)
+		return ex_fault(w, x, lanes, FAULT_TMEM_PAIR, SP_TMEM, 0, 0,
+			"the cluster has no pairs of CTAs");
+	peer = &cta[!(w->cta->rank & 1)]->async->tmem;
+	if (!t->call.by)
+		t->call = (struct tmem_call){ w, *column, columns, alloc, false };
+	if (t->call.by != w || (!t->call.done && (!peer->call.by || peer->call.done))) {
+		step = ex_wait(w, WAIT_TMEM, &t->changes, ~0ull, columns);
+		w->wait.explain = explain_call;
+		return step;
+	}
+	if (!t->call.done) {
+		if (peer->call.alloc != alloc || peer->call.columns != columns
+				|| (!alloc && peer->call.column != *column))
+			return ex_fault(w, x, lanes, FAULT_TMEM_PAIR, SP_TMEM, *column, 4 * columns,
+				"the warp of CTA %u executes tcgen05.%s of %u columns at %u", w->cta->rank ^ 1u,
+				peer->call.alloc ? "alloc" : "dealloc", peer->call.columns,
+				peer->call.alloc ? 0 : peer->call.column);
+		if (alloc) {
+			const uint32_t at = first_fit((uint32_t)(t->units | peer->units), columns);
+
+			if (at == NO_COLUMNS)
+				return wait_for_columns(w, columns);
+			take(t, at, columns);
+			take(peer, at, columns);
+			t->call.column = peer->call.column = at;
+		}
+		peer->call.done = true;
+		peer->changes++;
+	}
+	*column = t->call.column;
+	t->call.by = NULL;
+	t->changes++;
+	return STEP_NEXT;
+}
+
+/* The value of an operand that all lanes must agree on. False: they do not, and the launch ends. */
+static bool uniform(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t slot,
+	const char *name, uint32_t *value)
+{
+	*value = r32(w, slot)[__builtin_ctz(lanes)];
+	for EACH_LANE(l, lanes)
+		if (r32(w, slot)[l] != *value) {
+			ex_fault(w, x, 1u << l, FAULT_TMEM_COLUMNS, SP_TMEM, r32(w, slot)[l], 0,
+				"%s differs between the lanes: %u and %u", name, *value, r32(w, slot)[l]);
+			return false;
+		}
+	return true;
+}
+
 /* o[0], o[1]: address; o[2]: columns; o[3]: cta_group::2; i.u: space */
 static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
 	const unsigned l = (unsigned)__builtin_ctz(lanes);
-	const uint32_t n = r32(w, x->o[2])[l];
 	struct xplace p;
-	uint32_t column;
+	uint32_t column = 0, n;
 	enum step step;
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	if (!uniform(w, x, lanes, x->o[2], "the number of columns", &n))
+		return STEP_FAULT;
 	if (!valid_columns(n))
 		return refuse_columns(w, x, lanes, n);
 	if (t->relinquished)
@@ -153,14 +245,16 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, get_addr(x, 0), l), 4, 4, true,
 			&p))
 		return STEP_FAULT;
-	column = first_fit(t, n);
-	if (column == NO_COLUMNS) {
-		step = ex_wait(w, WAIT_TMEM, &t->frees, ~0ull, n);
-		w->wait.explain = explain_alloc;
-		w->wait.arg = n;
-		return step;
+	if (x->o[3]) {
+		step = meet(w, x, lanes, true, &column, n);
+		if (step != STEP_NEXT)
+			return step;
+	} else {
+		column = first_fit(t->units, n);
+		if (column == NO_COLUMNS)
+			return wait_for_columns(w, n);
+		take(t, column, n);
 	}
-	take(t, column, n);
 	memcpy(p.host, &column, 4);
 	tc_emit_address(w, x, lanes, &p);
 	tc_emit_alloc(w, x, lanes, EV_TMEM_ALLOC, column, n, x->o[3]);
@@ -172,20 +266,27 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
-	const unsigned l = (unsigned)__builtin_ctz(lanes);
-	const uint32_t at = r32(w, x->o[0])[l], n = r32(w, x->o[1])[l];
+	uint32_t at, n;
 	enum step step;
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	if (!uniform(w, x, lanes, x->o[0], "the address", &at)
+			|| !uniform(w, x, lanes, x->o[1], "the number of columns", &n))
+		return STEP_FAULT;
+	at &= 0xffff;
 	if (!valid_columns(n))
 		return refuse_columns(w, x, lanes, n);
-	if (!tmem_inside(w->cta, at & 0xffff, TMEM_LANES, n))
+	if (!tmem_inside(w->cta, at, TMEM_LANES, n))
 		return ex_fault(w, x, lanes, FAULT_TMEM_FREE, SP_TMEM, at, 4 * n, "columns %u to %u are not "
-			"allocated", at & 0xffff, (at & 0xffff) + n - 1);
-	tc_emit_alloc(w, x, lanes, EV_TMEM_DEALLOC, at & 0xffff, n, x->i.u);
-	t->units &= (uint16_t)~(((1u << n / TMEM_UNIT) - 1) << (at & 0xffff) / TMEM_UNIT);
-	t->frees++;
+			"allocated", at, at + n - 1);
+	if (x->i.u) {
+		step = meet(w, x, lanes, false, &at, n);
+		if (step != STEP_NEXT)
+			return step;
+	}
+	tc_emit_alloc(w, x, lanes, EV_TMEM_DEALLOC, at, n, x->i.u);
+	release(t, at, n);
 	ex_work(w);
 	return STEP_NEXT;
 }
@@ -216,7 +317,6 @@ bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot)
 
 DECODER(tcgen05_alloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	put_addr(x, 0, dec_addr(d, &i->operand[0]));
 	x->o[2] = dec_src(d, &i->operand[1], TY_u32);
 	x->o[3] = ptx_has(i, MOD_cta_group_2);
@@ -227,16 +327,16 @@ DECODER(tcgen05_alloc)
 
 DECODER(tcgen05_dealloc)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
 	x->o[0] = dec_src(d, &i->operand[0], TY_u32);
 	x->o[1] = dec_src(d, &i->operand[1], TY_u32);
+	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_dealloc;
 	return true;
 }
 
 DECODER(tcgen05_relinquish_alloc_permit)
 {
-	dec_unchecked(d, TMEM_UNCHECKED);
+	(void)d;
 	x->i.u = ptx_has(i, MOD_cta_group_2);
 	x->fn = op_relinquish;
 	return true;

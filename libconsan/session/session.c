@@ -425,6 +425,8 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 		ptx = ptx_parse(name, text, n, e);
 	if (ptx && *c->opt.replace_ptx && missing_kernel(NULL, ptx))
 		ptx = replace_ptx(c, ptx, e);
+	if (ptx)
+		consan_arch_hint(c, ptx->sm, ptx->sm_suffix);
 	if (ptx && c->opt.backend == OPT_BACKEND_GPU_EMULATED)
 		ptx = instrumented(c, ptx, &gpu, e);
 	if (ptx)
