@@ -8,7 +8,7 @@ void on_try_cancel(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
 	const struct cta *k = &c->cta[w->cta];
-	struct finding *f = k->refused.site ? report_new(c, CS641, rule_severity(CS641), e->site,
+	struct finding *f = k->refused.site ? report_new(c, CS505, rule_severity(CS505), e->site,
 		k->refused.site) : NULL;
 
 	if (f) {
@@ -23,7 +23,7 @@ void on_try_cancel(struct cluster *c, const struct event *e)
 /* G13 */
 static void check_ctaid(struct cluster *c, const struct event *e, struct warp *w)
 {
-	struct finding *f = report_new(c, CS642, rule_severity(CS642), e->site, 0);
+	struct finding *f = report_new(c, CS506, rule_severity(CS506), e->site, 0);
 
 	if (!f)
 		return;
