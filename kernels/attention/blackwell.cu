@@ -28,8 +28,8 @@
  *                   (O of the next item)                                           stage_empty
  *
  *   S and P of a group share columns: P replaces the scores when they have been read, and the next
- *   scores replace P: O += P V(j) is issued before S = Q K(j+1)^T, and the tensor core executes them
- *   in that order. The statistics are beside P.
+ *   scores replace P: O += P V(j) is issued before S = Q K(j+1)^T, and the tensor core executes
+ *   them in that order. The statistics are beside P.
  *
  * --ctas=2: a pair of CTAs, cta_group::2, has 256 rows in each group. K is split by keys and V by
  * columns: each CTA loads one half into its own shared memory. A product is issued by the CTA of
@@ -68,7 +68,8 @@ enum {
 	BUG(q_empty_not_waited, CS610, "", "loads the next Q while products read the last one") \
 	BUG(s_not_waited, CS601, "", "loads S, and then waits for the commit") \
 	BUG(s_committed_early, CS604, "", "commits before the last of the MMAs that make S") \
-	BUG(s_no_wait_ld, CS602, "", "hands the columns of S over while loads from them are in flight") \
+	BUG(s_no_wait_ld, CS602, "", \
+		"hands the columns of S over while loads from them are in flight") \
 	BUG(p_not_waited, CS605, "", "issues O += P V, and then waits for P") \
 	BUG(p_arrives_early, CS601, "", "announces P before storing it") \
 	BUG(p_no_wait_st, CS603, "", "announces P while its stores are in flight") \
@@ -85,7 +86,8 @@ enum {
 		"issues O += P V, and then waits until O has been rescaled") \
 	BUG(corrected_early, CS209, "--n=700 --causal=1", \
 		"announces the last correction before the one before it has been waited for") \
-	BUG(o_no_wait_ld, CS602, "", "hands O over to the next item while loads from it are in flight") \
+	BUG(o_no_wait_ld, CS602, "", \
+		"hands O over to the next item while loads from it are in flight") \
 	BUG(o_overwritten, CS601, "", "begins the next item's O before the last one has been read") \
 	BUG(o_not_cleared, CS612, "", "adds the first P V to O, which nothing has initialised") \
 	BUG(s_no_fence, CS607, "", "no tcgen05.fence between the wait for S and the loads") \
@@ -97,7 +99,8 @@ enum {
 	BUG(lanes_of_next, CS630, "", "correction warps load the lanes of the next warp") \
 	BUG(few_columns, CS620, "", "allocates 256 columns: O is outside") \
 	BUG(permit_first, CS624, "", "gives up the permit before it allocates") \
-	BUG(address_unsynced, CS102, "", "reads the address that tcgen05.alloc writes without a barrier") \
+	BUG(address_unsynced, CS102, "", \
+		"reads the address that tcgen05.alloc writes without a barrier") \
 	BUG(freed_in_use, CS621, "", "deallocates after the last commit, before O has been read") \
 	BUG(never_freed, CS622, "", "does not deallocate") \
 	BUG(freed_partly, CS627, "", "deallocates half of the columns") \
@@ -176,7 +179,8 @@ template <int CTAS, class Bug> struct loader {
 	uint64_t *full;
 	Bug bug;
 
-	__device__ __forceinline__ loader(uint64_t *full, uint32_t bytes, Bug bug) : full(full), bug(bug)
+	__device__ __forceinline__ loader(uint64_t *full, uint32_t bytes, Bug bug)
+		: full(full), bug(bug)
 	{
 		const bool own = bug.is(own_bytes) || bug.is(peer_not_awaited);
 
@@ -376,7 +380,7 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 	while (list.next(i)) {
 		const int row = first_row<CTAS>(i, g) + threadIdx.x % 128;
 		const int keys = s.causal ? min(s.n, row + 1) : s.n;
-		const int tiles = bug.is(own_diagonal) ? (first_row<CTAS>(i, g) + 2 * BM - 1) / BM : i.tiles;
+		const int tiles = bug.is(own_diagonal) ? first_row<CTAS>(i, g) / BM + 1 : i.tiles;
 		struct softmax r;
 
 		for (int j = 0; j < tiles; j++, t++) {
@@ -444,8 +448,8 @@ DEVICE float statistic(uint64_t *full, uint32_t phase, uint32_t at, bool complet
 	return __uint_as_float(v);
 }
 
-/* Rescales this thread's row of O, before the product of the next tile is added. The last product is
- * complete: the commit of the scores from which the factor was computed came after it. */
+/* Rescales this thread's row of O, before the product of the next tile is added. The last product
+ * is complete: the commit of the scores from which the factor was computed came after it. */
 template <int D, int CTAS, class Bug>
 DEVICE void rescale(channels &ch, uint32_t tmem, int g, uint32_t stat, Bug bug)
 {

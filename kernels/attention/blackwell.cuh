@@ -73,7 +73,7 @@ template <int CTAS> DEVICE int first_row(const item &i, int group)
 
 /* ---- barriers; those between the CTAs of a pair have the scope of the cluster ---- */
 
-/* Waits for phase number `phase`; phase -1 counts as complete. The arrivals are by the peer, too. */
+/* Waits for phase number `phase`, also of arrivals by the peer; phase -1 counts as complete. */
 template <int CTAS> DEVICE void wait(uint64_t *bar, uint32_t phase)
 {
 	if (CTAS == 1)
@@ -82,7 +82,7 @@ template <int CTAS> DEVICE void wait(uint64_t *bar, uint32_t phase)
 		mbar_wait_cluster(bar, phase & 1);
 }
 
-/* Called by a whole warp, after each thread's tcgen05_fence_before(): one arrival in the own CTA. */
+/* Called by a whole warp, after each thread's tcgen05_fence_before(): one arrival, in this CTA. */
 DEVICE void arrive(uint64_t *bar)
 {
 	__syncwarp();
@@ -179,8 +179,8 @@ struct softmax {
 };
 
 /* Takes the scores of the first `end` keys of a tile into the maximum; the others become minus
- * infinity. Returns the factor for what was summed before. The maximum is never minus infinity: each
- * row sees the first key. */
+ * infinity. Returns the factor for what was summed before. The maximum is never minus infinity:
+ * each row sees the first key. */
 DEVICE float new_maximum(struct softmax &r, float (&s)[BN], int end, float scale)
 {
 	float top = r.most;
