@@ -178,7 +178,7 @@ DEVICE void produce(const tensors &t, const sizes &s, unsigned char *slots, shar
 		return;
 #pragma unroll 1
 	for (int i = 0; i < size::slots; i++, at.next())
-		channel_acquire_cluster(sh.ring, at);
+		channel_acquire_cluster(sh.ring, at); // the last commits
 }
 
 /* Signals the barrier in all CTAs of the group when what this thread has issued is complete. */
@@ -246,7 +246,6 @@ DEVICE void multiply(const sizes &s, const unsigned char *slots, shared<N, F> &s
 			tcgen05_fence_after();
 			if (bug.is(scales_by_another) && lane == 31)
 				copy_scales<N, F>(scales, slot, bug);
-			__syncwarp();
 			if (elect_one()) {
 				if (bug.is(release_without_scales))
 					commit_to_group<N>(&sh.ring.empty[at.slot]);
@@ -257,7 +256,6 @@ DEVICE void multiply(const sizes &s, const unsigned char *slots, shared<N, F> &s
 				if (!bug.is(release_without_scales))
 					commit_to_group<N>(&sh.ring.empty[at.slot]);
 			}
-			__syncwarp();
 		}
 		if (bug.is(commit_by_another) ? lane == 31 : elect_one())
 			commit_to_group<N>(&sh.acc.full[out.slot]);
@@ -294,7 +292,7 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N, F> 
 			tmem_wait_loads(sum);
 			if (last && !bug.is(acc_release_before_wait)) {
 				tcgen05_fence_before();
-				__syncwarp();
+				__syncwarp(); // all lanes have loaded
 				if (lane == 0)
 					// @bug peer_not_counted CS209
 					channel_release_to(sh.acc, in, 0);
@@ -351,7 +349,7 @@ scaled_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	cluster_sync();
 	tcgen05_fence_after();
 	if (warp == MMA) {
-		__syncwarp();
+		__syncwarp(); // converged, for .aligned
 		tmem_dealloc<N>(tmem, columns);
 	}
 }

@@ -240,13 +240,13 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 		return;
 #pragma unroll 1
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
-		channel_acquire_cluster(sh.ring, at);
+		channel_acquire_cluster(sh.ring, at); // the last commits
 }
 
 /* Signals the barrier in the CTAs of `mask` when the MMAs so far are complete. */
 template <int N> DEVICE void commit_to(uint64_t *bar, uint32_t mask, const team<N> &us)
 {
-	if (us.ctas == 1)
+	if (N == 1 && us.ctas == 1)
 		// @bug all_lanes_issue CS632
 		tcgen05_commit<N>(bar);
 	else
@@ -372,7 +372,7 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N> &sh
 				tmem_wait_loads(sum);
 			if (last) {
 				tcgen05_fence_before();
-				__syncwarp();
+				__syncwarp(); // all lanes have loaded
 				if (lane == 0 && !(bug.is(acc_release_by_one) && warp > 0))
 					// @bug acc_count_own CS209 @bug tail_within_cta CS503
 					mbar_arrive_at(&sh.acc.empty[in.slot], owner);
@@ -456,7 +456,7 @@ template <int N, class Bug> DEVICE void end(shared<N> &sh, uint32_t tmem, Bug bu
 	if (threadIdx.x / 32 != MMA || bug.is(not_deallocated) ||
 		(bug.is(dealloc_by_leader) && !us.leads()))
 		return;
-	__syncwarp();
+	__syncwarp(); // converged, for .aligned
 	// @bug dealloc_half CS627 @bug dealloc_early CS621 @bug dealloc_by_leader CS707
 	tmem_dealloc<N>(tmem, bug.is(dealloc_half) || bug.is(alloc_half) ? COLUMNS / 2 : COLUMNS);
 }
