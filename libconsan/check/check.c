@@ -131,7 +131,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->nwarps = c->nctas * c->per_cta;
 	c->wg_per_cta = (c->per_cta + 3) / 4;
 	c->nwarpgroups = c->nctas * c->wg_per_cta;
-	c->ntensor = k->config.launch.sm >= 100 ? c->nwarps : 0;
+	c->ntensor = k->config.launch.tensor ? c->nwarps : 0;
 	c->space.ngeneric = 2 * c->nwarps;
 	c->space.nagents = agent_slot(c, 0);
 	c->cta = base_alloc(c->nctas * sizeof *c->cta);

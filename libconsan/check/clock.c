@@ -328,6 +328,20 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		drop_redundant(f);
 }
 
+void frontier_join_agents(struct clock_space *s, struct frontier *f, const struct frontier *from,
+	uint32_t first, uint32_t n)
+{
+	for (uint32_t a = first; a < first + n && a < from->cap; a++)
+		if (from->g[a])
+			frontier_add(s, f, PLANE_G, a, UINT32_MAX, UINT32_MAX, from->g[a]);
+	for (uint32_t i = 0; i < from->npart; i++) {
+		const struct partial *p = &from->part[i];
+
+		if (p->agent >= first && p->agent < first + n)
+			frontier_add(s, f, (enum plane)p->plane, p->agent, p->lanes, UINT32_MAX, p->epoch);
+	}
+}
+
 static bool at_least(const uint32_t *a, const uint32_t *b, uint32_t n)
 {
 	uint32_t less = 0;

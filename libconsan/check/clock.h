@@ -121,6 +121,9 @@ void frontier_whole(struct clock_space *s, struct frontier *f);
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
 	const struct frontier *from, enum plane plane);
 
+/* Adds what `from` knows of n agents; asynchronous ones only. */
+void frontier_join_agents(struct clock_space *s, struct frontier *f, const struct frontier *from,
+	uint32_t first, uint32_t n);
 /* Adds what `from` knows to f, for shared memory only. */
 void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from);
 

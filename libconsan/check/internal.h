@@ -193,7 +193,7 @@ struct cluster {
 	struct clock_space space;
 	uint32_t nctas, per_cta; /* number of CTAs, warps in a CTA */
 	uint32_t nwarps, nwarpgroups, wg_per_cta;
-	uint32_t ntensor;        /* nwarps, or 0 on a GPU without tensor memory */
+	uint32_t ntensor;        /* nwarps, or 0 in a kernel without tcgen05 instructions */
 	struct cta *cta;
 	struct warp *warp;
 	struct warpgroup *wg;

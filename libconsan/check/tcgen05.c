@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations that are kept although they may be complete */
-#define KEPT 4096u
+/* How many operations are kept at least, although they may be complete, and when some are
+ * forgotten */
+#define KEPT 1024u
+#define MANY 4096u
 
 /* ---- state ---- */
 
@@ -68,28 +70,6 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
-bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
-{
-	const struct tc_warp *t = c->warp[x->warp].tc;
-	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
-	size_t low = 0, high = t ? t->op.n : 0;
-	uint32_t epoch;
-
-	while (low < high) {
-		const size_t mid = low + (high - low) / 2;
-
-		if (t->op.at[mid].issued >= x->epoch)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	if (!t || low == t->op.n)
-		return false;
-	epoch = t->first + (uint32_t)low;
-	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
-		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
-}
-
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x)
 {
@@ -109,6 +89,15 @@ bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct fron
 	return false;
 }
 
+bool tc_issued_after(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+{
+	const struct tc_warp *t = c->warp[x->warp].tc;
+	const struct tc_op *op = !t ? NULL
+		: tc_op_at(t, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, x->warp)));
+
+	return op && op->issued >= x->epoch;
+}
+
 /* ---- operations ---- */
 
 static const char *operation(const struct event *e)
@@ -117,14 +106,15 @@ static const char *operation(const struct event *e)
 		: "tcgen05.shift";
 }
 
-static void add_op(struct tc_warp *t, const struct event *e, uint32_t known, uint32_t issued)
+static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uint32_t known)
 {
 	const struct event_tcgen05 *o = &e->tcgen05;
 	const struct ev_area *d = o->areas.n ? &o->areas.at[0] : NULL;
 	uint32_t lanes = 0;
 
-	if (t->op.n >= KEPT && known >= t->first) {
-		const uint32_t n = known - t->first < t->op.n ? known - t->first : (uint32_t)t->op.n;
+	if (t->op.n >= MANY && known >= t->first) {
+		const uint32_t most = (uint32_t)t->op.n - KEPT;
+		const uint32_t n = known - t->first < most ? known - t->first : most;
 
 		memmove(t->op.at, t->op.at + n, (t->op.n - n) * sizeof *t->op.at);
 		t->op.n -= n;
@@ -132,8 +122,8 @@ static void add_op(struct tc_warp *t, const struct event *e, uint32_t known, uin
 	}
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
-	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4, .issued = issued }));
+	vec_push(&t->op, ((struct tc_op){ .issued = warp_stamp(w), .shape = o->shape, .d = o->d, .op = o->op,
+		.four_lanes = o->op == TC_CP && lanes == 4 }));
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -170,8 +160,7 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 		return;
 	c->stats.async_ops++;
 	t = tc_of(c, w);
-	add_op(t, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)),
-		warp_stamp(w));
+	add_op(t, w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
 	t->issued |= e->lanes;
 	t->last[lane] = t->ops;
 	for (uint32_t m = o->ctas; m; m &= m - 1) {
@@ -265,7 +254,7 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || tc_knows(c, c->cta[cta].exited,
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
 		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);

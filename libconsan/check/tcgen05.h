@@ -17,9 +17,9 @@ enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tm
 struct tc_op {                   /* a tcgen05.mma, cp or shift */
 	uint64_t shape;          /* as in the event */
 	uint32_t d;              /* address of the destination */
+	uint32_t issued;         /* the warp's epoch at the issue */
 	enum ev_tc op;
 	bool four_lanes;         /* cp.4x256b */
-	uint32_t issued;         /* the warp's epoch at the issue */
 };
 
 struct tc_commit {               /* the newest one by a lane on an mbarrier */
@@ -37,10 +37,12 @@ struct tc_warp {
 	uint32_t issued;         /* lanes that have issued one */
 	VEC(struct tc_op) op;    /* op.at[i] is number first + i */
 	uint32_t first;
+	uint32_t reported;       /* up to this one, a finding says that no thread waited for it */
 	struct tc_last used[2];  /* the newest one on memory of its own CTA, of the peer */
 	VEC(struct tc_commit) commit;
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
+		uint32_t reported; /* as above */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
 	} access[2];
@@ -58,11 +60,12 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 /* Does f know the operations of these lanes up to `epoch`? */
 bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
 	uint32_t epoch);
-/* Does f know an operation that the warp of x issued after x? */
-bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 /* A commit on this mbarrier that f does not know to have arrived, in *x; false: none. */
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x);
+
+/* Has an operation that f knows been issued by the warp after its past operation x? */
+bool tc_issued_after(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 
 /* ---- tmem.c ---- */
 /* The areas of one operation of this thread, which the warp's tc_warp has as its newest. */

@@ -99,7 +99,7 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return by->tc->access[0].done >= old->epoch ? CS601 : CS602;
+		return !t->op && by->tc->access[0].done >= old->epoch ? CS601 : CS602;
 	case AGENT_TMEM_ST:
 		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
 	default:
@@ -111,7 +111,7 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
 	const struct cell_entry *old)
 {
-	if (by == t->v.w && kind != AGENT_TC)
+	if (t->frees || (by == t->v.w && kind != AGENT_TC))
 		return true;
 	return !(old->lanes & ~frontier_lanes(&t->v.c->space, t->v.f, PLANE_TC, old->agent, old->epoch));
 }
@@ -119,6 +119,16 @@ static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old)
 {
 	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space, t->v.f, PLANE_LOADED, old->agent, old->epoch);
+}
+
+/* Is it known already that no thread has waited for this operation? A deallocation after it is a
+ * consequence. */
+static bool already_reported(const struct warp *by, enum agent_kind kind, uint32_t epoch)
+{
+	const struct tc_warp *t = by->tc;
+
+	return t && epoch <= (kind == AGENT_TC ? t->reported
+		: t->access[kind == AGENT_TMEM_ST].reported);
 }
 
 static enum shadow_verdict classify(struct shadow_view *s, const struct cell_entry *old,
@@ -132,8 +142,9 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 	const struct warp *by = &c->warp[index];
 	unsigned isa = 0;
 
-	/* a shift reads and writes the same cells */
-	if (old->agent == now->agent && old->epoch == now->epoch && kind == AGENT_TC)
+	if (old->agent == now->agent && old->epoch == now->epoch)
+		return SHADOW_ORDERED; /* operands of one operation */
+	if (t->frees && already_reported(by, kind, old->epoch))
 		return SHADOW_ORDERED;
 	if (tc_knows(c, t->v.f, old->agent, old->lanes, old->epoch)) {
 		if (!policy->tcgen05_fence || fenced(t, kind, by, old))
@@ -323,30 +334,47 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 
 /* ---- fences (E19, K4) ---- */
 
-/* What a relaxed wait has observed of tcgen05 operations: fence::after_thread_sync orders these, no
- * other accesses [B25]. */
-static void acquire_tensor(struct cluster *c, struct warp *w, uint32_t lanes)
+/* A relaxed synchronization orders tensor memory between the two fences: what they export and
+ * import is that of an acquire, for the agents of tensor memory alone. */
+static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 {
-	const uint32_t first = agent_tensor(c, AGENT_TC, 0), end = agent_slot(c, 0);
+	for (size_t i = 0; i < w->released.n;) {
+		struct released *r = &w->released.at[i];
 
-	for (size_t i = 0; i < w->observed.n; i++) {
-		const struct observed *o = &w->observed.at[i];
+		if (!r->epoch) /* of an earlier fence like this */
+			r->lanes &= ~lanes;
+		if (r->lanes) {
+			i++;
+			continue;
+		}
+		order_drop_released(c, r);
+		*r = w->released.at[--w->released.n];
+	}
+	for (unsigned i = 0; i < w->ngroups; i++) {
+		const uint32_t m = w->group[i].lanes & lanes;
 		struct frontier *f;
 
-		if (!(o->lanes & lanes) || o->sc)
+		if (!m)
 			continue;
 		f = frontier_new(&c->space);
-		for (uint32_t a = first; a < end && a < o->f->cap; a++)
-			if (o->f->g[a])
-				frontier_add(&c->space, f, PLANE_G, a, UINT32_MAX, UINT32_MAX, o->f->g[a]);
-		for (uint32_t k = 0; k < o->f->npart; k++) {
-			const struct partial *x = &o->f->part[k];
+		frontier_join_agents(&c->space, f, w->group[i].f, agent_tensor(c, AGENT_TC, 0),
+			3 * c->ntensor);
+		vec_push(&w->released, ((struct released){ .lanes = m, .wide = true, .f = f }));
+	}
+}
 
-			if (x->agent >= first && x->agent < end)
-				frontier_add(&c->space, f, (enum plane)x->plane, x->agent, x->lanes,
-					UINT32_MAX, x->epoch);
-		}
-		warp_acquire(c, w, o->lanes & lanes, f);
+static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	for (size_t i = 0; i < w->observed.n; i++) {
+		const uint32_t m = w->observed.at[i].lanes & lanes;
+		struct frontier *f;
+
+		if (!m)
+			continue;
+		f = frontier_new(&c->space);
+		frontier_join_agents(&c->space, f, w->observed.at[i].f, agent_tensor(c, AGENT_TC, 0),
+			3 * c->ntensor);
+		warp_acquire(c, w, m, f);
 		frontier_put(&c->space, f);
 	}
 }
@@ -354,30 +382,36 @@ static void acquire_tensor(struct cluster *c, struct warp *w, uint32_t lanes)
 /* By default every release and acquire orders tensor memory, too. If fences are required, the
  * plane TC_BEFORE has what a fence::before_thread_sync or a commit has exported, and TC what a
  * fence::after_thread_sync has imported. */
-void on_tcgen05_fence(struct cluster *c, const struct event *e)
+static void move_planes(struct cluster *c, struct warp *w, uint32_t lanes, bool before)
 {
-	const bool before = e->tcgen05_fence.before;
-	struct warp *w = warp_of(c, e);
-	struct frontier *f;
+	struct frontier *f = frontier_new(&c->space);
 
-	if (!c->ntensor)
-		return;
-	if (!before)
-		acquire_tensor(c, w, e->lanes);
-	if (!c->check->config.policy.tcgen05_fence)
-		return;
-	f = frontier_new(&c->space);
 	for (unsigned i = 0, n = w->ngroups; i < n; i++) {
-		const uint32_t lanes = w->group[i].lanes & e->lanes;
+		const uint32_t m = w->group[i].lanes & lanes;
 
-		if (!lanes)
+		if (!m)
 			continue;
 		frontier_clear(&c->space, f);
 		frontier_join_as(&c->space, f, before ? PLANE_TC_BEFORE : PLANE_TC, w->group[i].f,
 			before ? PLANE_G : PLANE_TC_BEFORE);
-		warp_acquire(c, w, lanes, f);
+		warp_acquire(c, w, m, f);
 	}
 	frontier_put(&c->space, f);
+}
+
+void on_tcgen05_fence(struct cluster *c, const struct event *e)
+{
+	const bool before = e->tcgen05_fence.before;
+	struct warp *w = warp_of(c, e);
+
+	if (!c->ntensor)
+		return;
+	if (!before)
+		import_relaxed(c, w, e->lanes);
+	if (c->check->config.policy.tcgen05_fence)
+		move_planes(c, w, e->lanes, before);
+	if (before)
+		export_relaxed(c, w, e->lanes);
 }
 
 /* ---- allocation ---- */

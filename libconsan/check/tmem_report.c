@@ -44,6 +44,11 @@ static void name_cell(struct finding *f, unsigned side, unsigned peer, uint32_t 
 		granule % TMEM_COLUMNS);
 }
 
+static void note_reported(uint32_t *up_to, uint32_t epoch)
+{
+	*up_to = *up_to > epoch ? *up_to : epoch;
+}
+
 void tmem_explain_operation(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	const struct warp *by, int by_lane)
 {
@@ -53,6 +58,7 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 	const struct mbar *m;
 
 	agent_kind(c, old->agent, &index);
+	note_reported(&c->warp[index].tc->reported, old->epoch);
 	x = tc_commit_of(c->warp[index].tc, (uint32_t)__builtin_ctz(old->lanes), old->epoch);
 	if (!x) {
 		report_edge(f, "no tcgen05.commit of the issuing thread follows the %s, so no thread can know "
@@ -110,6 +116,10 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 	const struct warp *by = &c->warp[index];
 	char what[48];
 
+	if ((rule == CS602 || rule == CS603) && !loaded)
+		note_reported(&by->tc->access[rule == CS603].reported, old->epoch);
+	if ((rule == CS604 || rule == CS605) && !f)
+		note_reported(&by->tc->reported, old->epoch);
 	if (!f)
 		return;
 	name_access(what, sizeof what, now, agent_kind(c, now->agent, &self), site);

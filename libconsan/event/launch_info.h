@@ -22,6 +22,7 @@ struct launch_info {
 	uint8_t reads;            /* as the option `reads`: 0 newest, 1 oldest, 2 random */
 	uint64_t queue;           /* launches of one queue begin in order */
 	bool programmatic;        /* it may begin before the previous launch has ended */
+	bool tensor;              /* the kernel has tcgen05 instructions */
 	bool apart;               /* no cluster synchronizes with another: the kernel has no strong
 				     write to global memory and no griddepcontrol */
 	const struct ev_symbol {  /* named shared variables */

@@ -97,6 +97,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	flags = code_get(c);
 	l->info.programmatic = flags & 1;
 	l->info.apart = flags >> 1 & 1;
+	l->info.tensor = flags >> 2 & 1;
 	l->info.kernel = code_get_string(c, &l->arena);
 	n = code_get(c);
 	if (c->bad || n > (size_t)(c->end - c->at)) {

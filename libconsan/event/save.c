@@ -297,7 +297,7 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 	code_put(&body, l->seed);
 	code_put(&body, l->reads);
 	code_put(&body, l->queue);
-	code_put(&body, l->programmatic | l->apart << 1);
+	code_put(&body, l->programmatic | l->apart << 1 | l->tensor << 2);
 	code_put_string(&body, l->kernel);
 	code_put(&body, l->nsymbols);
 	for (size_t i = 0; i < l->nsymbols; i++) {

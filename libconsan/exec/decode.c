@@ -304,6 +304,7 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 		k->info.ninsn += (uint32_t)fn->ninsn;
 		for (size_t n = 0; n < fn->ninsn; n++) {
 			k->fills_sm |= fn->insn[n].op == OP_tcgen05_alloc;
+			k->info.tensor |= ptx_effect_of(fn->insn[n].op) == EF_TCGEN05;
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			k->info.coupled |= ptx_observes(&fn->insn[n]);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);

@@ -85,6 +85,7 @@ struct exec_kernel_info {
 	bool nregs_known;          /* they are those of ptxas, else an estimate */
 	uint32_t max_threads;      /* .maxntid product, or 1024 */
 	uint32_t ninsn, nunsupported;
+	bool tensor;               /* it has tcgen05 instructions */
 	bool apart;                /* no instruction synchronises with other clusters */
 	bool coupled;              /* what an instruction returns depends on the order in which
 				      clusters run: strong reads of global memory, malloc, printf */

@@ -335,6 +335,15 @@ static void on_group_wait(struct recorder *r, const struct event *e, enum step_k
 	s->phase = committed > pending ? committed - pending : 0;
 }
 
+/* One step, named by the first of the barriers that it signals. */
+static void on_tc_commit(struct recorder *r, const struct event *e)
+{
+	const struct event_tcgen05_commit *x = &e->tcgen05_commit;
+	const unsigned first = x->ctas ? (unsigned)__builtin_ctz(x->ctas) : e->cta;
+
+	push_at(r, STEP_tc_commit, e, (uint16_t)first, x->addr)->op = x->async_op;
+}
+
 static void record(struct recorder *r, const struct event *e)
 {
 	struct history_step *s;
@@ -432,12 +441,31 @@ static void record(struct recorder *r, const struct event *e)
 	case EV_THREAD_EXIT:
 		push(r, STEP_exit, e);
 		return;
+	case EV_TMEM_ALLOC:
+		push(r, STEP_tmem_alloc, e);
+		return;
+	case EV_TMEM_DEALLOC:
+		push(r, STEP_tmem_free, e);
+		return;
+	case EV_TMEM_ACCESS:
+		push(r, e->tmem_access.mode == MODE_READ ? STEP_tmem_load : STEP_tmem_store, e);
+		return;
+	case EV_TMEM_WAIT:
+		push(r, STEP_tmem_wait, e);
+		return;
+	case EV_TCGEN05_FENCE:
+		push(r, STEP_tc_fence, e);
+		return;
+	case EV_TCGEN05:
+		push(r, STEP_tc, e)->op = e->tcgen05.async_op;
+		return;
+	case EV_TCGEN05_COMMIT:
+		on_tc_commit(r, e);
+		return;
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_LOAD_USED: case EV_MBARRIER_PENDING_COUNT:
 	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
 	case EV_GRIDDEPCONTROL: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
-	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_COUNT:
-	case EV_TMEM_ALLOC: case EV_TMEM_DEALLOC: case EV_TMEM_RELINQUISH: case EV_TMEM_ACCESS:
-	case EV_TMEM_WAIT: case EV_TCGEN05_FENCE: case EV_TCGEN05: case EV_TCGEN05_COMMIT:
+	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_TMEM_RELINQUISH: case EV_COUNT:
 		return;
 	}
 }

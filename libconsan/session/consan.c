@@ -121,7 +121,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
-		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart,
+		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart, .tensor = k->tensor,
 	};
 
 	const uint32_t *required = k->func->reqnctapercluster;

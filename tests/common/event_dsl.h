@@ -33,7 +33,7 @@ static inline void begin_with(unsigned warps, bool strict)
 	};
 	struct check_config config = {
 		.launch = { .kernel = "test", .grid = { 1, 1, 1 }, .block = { warps * 32, 1, 1 },
-			.shared_static = 64 << 10, .symbols = symbol, .nsymbols = 3, .sm = 90 },
+			.shared_static = 64 << 10, .symbols = symbol, .nsymbols = 3, .sm = 90, .tensor = true },
 	};
 	struct cluster_info info = { .launch = &config.launch, .nctas = 1, .warps_per_cta = warps };
 

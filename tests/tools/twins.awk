@@ -8,7 +8,7 @@ function is_tagged(line, word,    c) {
 }
 function flush_file(    k, i, path, line) {
 	for (k = tagged ? 0 : 1; n && k < 2; k++) {
-		if (base ~ /cs408_dec_asks_for_more$/ && !k) continue
+		if (base ~ /(cs408_dec_asks_for_more|cs626_two_group_sizes)$/ && !k) continue
 		path = dir "/" base "." (k ? "fixed" : "racy") ".ptx"
 		for (i = 1; i <= n; i++) {
 			line = is_tagged(at[i], k ? "racy" : "fixed") ? "" : at[i]

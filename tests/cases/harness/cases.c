@@ -228,6 +228,10 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "store_by_many_lanes", "global/cs107_store_by_all_lanes", RACY },
 	{ "acquire_after_atomic", "global/cs117_last_block", RACY },
 	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
+	{ "tcgen05_fence", "tcgen05/no_tcgen05_fence", FIXED },
+	{ "tcgen05_pipelining", "tcgen05/cs606_store_then_load_of_one_warp", RACY },
+	{ "tcgen05_wait_ld", "tcgen05/cs602_load_in_flight_at_the_release", RACY },
+	{ "tcgen05_alloc_launched", "tcgen05/cs502_pair_alloc_before_the_peer_started", RACY },
 };
 
 static unsigned worst_with(const struct specimen *s, enum twin twin, const char *options)
