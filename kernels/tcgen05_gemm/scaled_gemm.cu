@@ -57,7 +57,7 @@ struct mxfp8 {
 	{
 		// @bug scales_missing CS612 @bug scales_after_mma CS612 @bug scales_over_sums CS605
 		// @bug commit_by_another CS604 @bug release_without_scales CS609
-		// @bug acc_release_before_wait CS601
+		// @bug acc_release_before_wait CS602
 		mma_mxf8<N>(d, a, b, mma_e4m3(N * BM, BN, i), scales_a, scales_b, accumulate);
 	}
 };
@@ -100,7 +100,7 @@ template <int N, class F> struct shape {
 	BUG(release_without_scales, CS609, SINGLE, \
 		"the slot is released by a commit before the copy of its factors") \
 	BUG(alloc_sums_only, CS620, SINGLE, "allocates no columns for the factors") \
-	BUG(acc_release_before_wait, CS601, SINGLE, "acc.empty is signalled before wait::ld") \
+	BUG(acc_release_before_wait, CS602, SINGLE, "acc.empty is signalled before wait::ld") \
 	BUG(peer_not_counted, CS209, "--m=256 --n=384 --ctas=2", \
 		"acc.empty counts the leader's warps, those of the pair arrive") \
 	BUG(no_tail, CS221, "", "the odd CTA may exit before the last commit arrives on it")
@@ -178,7 +178,7 @@ DEVICE void produce(const tensors &t, const sizes &s, unsigned char *slots, shar
 		return;
 #pragma unroll 1
 	for (int i = 0; i < size::slots; i++, at.next())
-		channel_acquire_cluster(sh.ring, at);
+		channel_acquire_cluster(sh.ring, at); // the last commits
 }
 
 /* Signals the barrier in all CTAs of the group when what this thread has issued is complete. */
@@ -246,7 +246,7 @@ DEVICE void multiply(const sizes &s, const unsigned char *slots, shared<N, F> &s
 			tcgen05_fence_after();
 			if (bug.is(scales_by_another) && lane == 31)
 				copy_scales<N, F>(scales, slot, bug);
-			__syncwarp();
+			__syncwarp(); // all lanes have waited
 			if (elect_one()) {
 				if (bug.is(release_without_scales))
 					commit_to_group<N>(&sh.ring.empty[at.slot]);
@@ -257,7 +257,6 @@ DEVICE void multiply(const sizes &s, const unsigned char *slots, shared<N, F> &s
 				if (!bug.is(release_without_scales))
 					commit_to_group<N>(&sh.ring.empty[at.slot]);
 			}
-			__syncwarp();
 		}
 		if (bug.is(commit_by_another) ? lane == 31 : elect_one())
 			commit_to_group<N>(&sh.acc.full[out.slot]);
@@ -287,14 +286,14 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N, F> 
 			const bool last = j == BN / CHUNK - 1;
 			bf16 *buffer = staging + j % 2 * STAGING;
 
-			// @bug commit_by_another CS604 @bug acc_release_before_wait CS601
+			// @bug commit_by_another CS604 @bug acc_release_before_wait CS602
 			tmem_load(sum, tmem + window + in.slot * BN + j * CHUNK);
 			if (bug.is(acc_release_before_wait) && last && lane == 0)
 				channel_release_to(sh.acc, in, 0);
 			tmem_wait_loads(sum);
 			if (last && !bug.is(acc_release_before_wait)) {
 				tcgen05_fence_before();
-				__syncwarp();
+				__syncwarp(); // all lanes have loaded
 				if (lane == 0)
 					// @bug peer_not_counted CS209
 					channel_release_to(sh.acc, in, 0);
@@ -351,7 +350,7 @@ scaled_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	cluster_sync();
 	tcgen05_fence_after();
 	if (warp == MMA) {
-		__syncwarp();
+		__syncwarp(); // converged, for .aligned
 		tmem_dealloc<N>(tmem, columns);
 	}
 }

@@ -88,20 +88,20 @@ template <int N> struct shape {
 	BUG(acc_by_arrive, CS604, SINGLE, \
 		"an arrival instead of a commit publishes the sums, which are not complete") \
 	BUG(acc_commit_early, CS604, PAIR, "the commit of the sums comes before the last MMAs") \
-	BUG(acc_not_waited, CS601, ONE_TILE, "the epilogue does not wait for the sums") \
-	BUG(acc_full_parity, CS601, ONE_TILE, "the epilogue waits for the previous phase of acc.full") \
-	BUG(acc_overwritten, CS601, SINGLE, \
+	BUG(acc_not_waited, CS602, ONE_TILE, "the epilogue does not wait for the sums") \
+	BUG(acc_full_parity, CS602, ONE_TILE, "the epilogue waits for the previous phase of acc.full") \
+	BUG(acc_overwritten, CS602, SINGLE, \
 		"the MMA waits for the epilogue only after the first slot has been multiplied") \
 	BUG(acc_empty_parity, CS701, SINGLE, "the first sums wait for a release") \
 	BUG(acc_wrong_barrier, CS701, SINGLE, "the commit of the sums goes to acc.empty") \
 	BUG(acc_no_wait_ld, CS602, SINGLE, "no wait::ld before acc.empty is signalled") \
-	BUG(acc_release_first_chunk, CS601, SINGLE, "acc.empty is signalled after the first chunk") \
-	BUG(acc_release_by_one, CS601, SINGLE, "one of four warps signals acc.empty for all") \
+	BUG(acc_release_first_chunk, CS602, SINGLE, "acc.empty is signalled after the first chunk") \
+	BUG(acc_release_by_one, CS602, SINGLE, "one of four warps signals acc.empty for all") \
 	BUG(acc_count_own, CS209, LOOPS, "acc.empty counts the leader's warps, those of the pair arrive") \
 	BUG(acc_release_here, CS701, LOOPS, "the odd CTA's epilogue signals its own acc.empty") \
 	BUG(acc_commit_leader, CS701, "", "acc.full is signalled in the leader only") \
 	BUG(acc_commit_cluster, CS604, LOOPS, "acc.full is signalled in the other pair, too") \
-	BUG(acc_overlap, CS601, SINGLE, "the second accumulator begins within the first") \
+	BUG(acc_overlap, CS602, SINGLE, "the second accumulator begins within the first") \
 	BUG(acc_not_cleared, CS612, SINGLE, "the first MMA of a tile adds to what was there before") \
 	BUG(wrong_window, CS630, SINGLE, "a warp loads the lanes of the next warp") \
 	BUG(no_fence_after, CS607, SINGLE, "no fence between waiting for the sums and loading them") \
@@ -240,13 +240,13 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 		return;
 #pragma unroll 1
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
-		channel_acquire_cluster(sh.ring, at);
+		channel_acquire_cluster(sh.ring, at); // the last commits
 }
 
 /* Signals the barrier in the CTAs of `mask` when the MMAs so far are complete. */
 template <int N> DEVICE void commit_to(uint64_t *bar, uint32_t mask, const team<N> &us)
 {
-	if (us.ctas == 1)
+	if (N == 1 && us.ctas == 1)
 		// @bug all_lanes_issue CS632
 		tcgen05_commit<N>(bar);
 	else
@@ -264,9 +264,9 @@ template <int N> DEVICE void multiply_16(uint32_t d, const bf16 *slot, int i, bo
 	// @bug no_full_wait CS610 @bug full_parity CS610 @bug stale_phase CS609
 	// @bug full_not_leaders CS611 @bug release_by_arrive CS609 @bug release_before_mma CS609
 	// @bug all_lanes_issue CS632 @bug acc_by_arrive CS604 @bug acc_commit_early CS604
-	// @bug acc_not_waited CS601 @bug acc_full_parity CS601 @bug acc_overwritten CS601
-	// @bug acc_no_wait_ld CS602 @bug acc_release_first_chunk CS601 @bug acc_release_by_one CS601
-	// @bug acc_commit_cluster CS604 @bug acc_overlap CS601 @bug acc_not_cleared CS612
+	// @bug acc_not_waited CS602 @bug acc_full_parity CS602 @bug acc_overwritten CS602
+	// @bug acc_no_wait_ld CS602 @bug acc_release_first_chunk CS602 @bug acc_release_by_one CS602
+	// @bug acc_commit_cluster CS604 @bug acc_overlap CS602 @bug acc_not_cleared CS612
 	// @bug no_fence_after CS607 @bug alloc_half CS620
 	mma_f16<N>(d, a + 2 * i, b + 2 * i, mma_bf16(N * BM, BN), accumulate || i > 0);
 }
@@ -362,17 +362,17 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N> &sh
 			const bool last = j == (bug.is(acc_release_first_chunk) ? 0 : BN / CHUNK - 1);
 			bf16 *buffer = staging + j % 2 * STAGING;
 
-			// @bug acc_by_arrive CS604 @bug acc_commit_early CS604 @bug acc_not_waited CS601
-			// @bug acc_full_parity CS601 @bug acc_overwritten CS601 @bug acc_no_wait_ld CS602
-			// @bug acc_release_first_chunk CS601 @bug acc_release_by_one CS601
-			// @bug acc_commit_cluster CS604 @bug acc_overlap CS601 @bug wrong_window CS630
+			// @bug acc_by_arrive CS604 @bug acc_commit_early CS604 @bug acc_not_waited CS602
+			// @bug acc_full_parity CS602 @bug acc_overwritten CS602 @bug acc_no_wait_ld CS602
+			// @bug acc_release_first_chunk CS602 @bug acc_release_by_one CS602
+			// @bug acc_commit_cluster CS604 @bug acc_overlap CS602 @bug wrong_window CS630
 			// @bug no_fence_after CS607 @bug dealloc_early CS621
 			tmem_load(sum, d + j * CHUNK);
 			if (!bug.is(acc_no_wait_ld))
 				tmem_wait_loads(sum);
 			if (last) {
 				tcgen05_fence_before();
-				__syncwarp();
+				__syncwarp(); // all lanes have loaded
 				if (lane == 0 && !(bug.is(acc_release_by_one) && warp > 0))
 					// @bug acc_count_own CS209 @bug tail_within_cta CS503
 					mbar_arrive_at(&sh.acc.empty[in.slot], owner);
@@ -456,7 +456,7 @@ template <int N, class Bug> DEVICE void end(shared<N> &sh, uint32_t tmem, Bug bu
 	if (threadIdx.x / 32 != MMA || bug.is(not_deallocated) ||
 		(bug.is(dealloc_by_leader) && !us.leads()))
 		return;
-	__syncwarp();
+	__syncwarp(); // converged, for .aligned
 	// @bug dealloc_half CS627 @bug dealloc_early CS621 @bug dealloc_by_leader CS707
 	tmem_dealloc<N>(tmem, bug.is(dealloc_half) || bug.is(alloc_half) ? COLUMNS / 2 : COLUMNS);
 }
