@@ -106,16 +106,16 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
-/* The waiting warp later issued a load whose bytes, or a tcgen05 operation whose completion, the
- * arriving lanes have observed: so its wait took place before, although these release nothing else
- * (A18). This happens where bytes are
- * expected before the buffer is known to be free. */
+/* The waiting warp later issued a load or a tcgen05 operation whose completion the arriving lanes
+ * have observed: so its wait took place before, although the completion releases nothing that the
+ * warp did itself (A18). This happens where bytes are expected before the buffer is known to be
+ * free, and with accumulators that are handed over by commits. */
 static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct past_op *x)
 {
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
-	if (f && tc_issued_after(c, f, x))
+	if (f && c->ntensor && tc_knows_later(c, f, x))
 		return true;
 	for (uint32_t k = 0; f && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];

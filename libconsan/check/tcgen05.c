@@ -70,6 +70,28 @@ bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent,
 		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
 }
 
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
+{
+	const struct tc_warp *t = c->warp[x->warp].tc;
+	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
+	size_t low = 0, high = t ? t->op.n : 0;
+	uint32_t epoch;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (t->op.at[mid].issued >= x->epoch)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	if (!t || low == t->op.n)
+		return false;
+	epoch = t->first + (uint32_t)low;
+	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
+		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
+}
+
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x)
 {
@@ -87,15 +109,6 @@ bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct fron
 		}
 	}
 	return false;
-}
-
-bool tc_issued_after(const struct cluster *c, const struct frontier *f, const struct past_op *x)
-{
-	const struct tc_warp *t = c->warp[x->warp].tc;
-	const struct tc_op *op = !t ? NULL
-		: tc_op_at(t, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, x->warp)));
-
-	return op && op->issued >= x->epoch;
 }
 
 /* ---- operations ---- */
@@ -122,8 +135,8 @@ static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uin
 	}
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
-	vec_push(&t->op, ((struct tc_op){ .issued = warp_stamp(w), .shape = o->shape, .d = o->d, .op = o->op,
-		.four_lanes = o->op == TC_CP && lanes == 4 }));
+	vec_push(&t->op, ((struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
+		.four_lanes = o->op == TC_CP && lanes == 4, .issued = warp_stamp(w) }));
 	t->ops = epoch_next(t->ops);
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -254,7 +267,8 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
+	/* for the issuing CTA a consequence of what has been reported */
+	if (w->cta / 2 != cta / 2 || !x->epoch || (!peer && x->epoch <= w->tc->reported) || tc_knows(c, c->cta[cta].exited,
 		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
@@ -277,7 +291,7 @@ static void commit_left(struct cluster *c, unsigned cta, const struct event *e, 
 		const struct mbar *m = &c->mbars.at[x->mbar];
 		struct finding *f;
 
-		if (m->cta != cta || w->cta == cta || tc_knows(c, c->cta[cta].exited,
+		if (m->cta != cta || w->cta == cta || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
 			agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 			continue;
 		f = report_new(c, CS221, rule_severity(CS221), e->site, x->site);

@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 };
+enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32, TC_RECENT = 64 };
 
 enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tmem.c */
 
@@ -43,6 +43,7 @@ struct tc_warp {
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
 		uint32_t reported; /* as above */
+		uint32_t issued[TC_RECENT]; /* the warp's epoch at the issue, by number % TC_RECENT */
 		bool unread;     /* since the last wait one was issued whose registers nothing reads */
 		uint32_t wait_site; /* of the newest wait, or 0 */
 	} access[2];
@@ -60,12 +61,11 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 /* Does f know the operations of these lanes up to `epoch`? */
 bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
 	uint32_t epoch);
+/* Does f know an operation that the warp of x issued after x? */
+bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 /* A commit on this mbarrier that f does not know to have arrived, in *x; false: none. */
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
 	struct past_op *x);
-
-/* Has an operation that f knows been issued by the warp after its past operation x? */
-bool tc_issued_after(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 
 /* ---- tmem.c ---- */
 /* The areas of one operation of this thread, which the warp's tc_warp has as its newest. */
@@ -78,6 +78,7 @@ struct tmem_view {
 	const struct ev_area *area;
 	const struct tc_op *op;  /* NULL: a load, a store or a deallocation */
 	bool frees;              /* tcgen05.dealloc */
+	bool partly;             /* a load of which some blocks of lanes were written, others not */
 };
 
 /* E16: is the load ordered but for the tcgen05.wait::ld? On today's hardware it is complete when

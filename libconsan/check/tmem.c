@@ -92,6 +92,21 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 
 /* ---- the rule ---- */
 
+/* Has the warp waited for the access before it released anything that the other thread has acquired
+ * since? If it arrives first and waits then, the wait is missing all the same. */
+static bool waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
+	uint32_t number)
+{
+	const struct clock_space *k = &t->v.c->space;
+	const uint32_t issued = by->tc->access[store].issued[number % TC_RECENT];
+
+	if (by->tc->access[store].done < number)
+		return false;
+	return by->tc->access[store].newest - number >= TC_RECENT || by == t->v.w
+		|| (frontier_full(k, t->v.f, PLANE_G, by->index) < issued
+		&& !frontier_lanes(k, t->v.f, PLANE_G, by->index, issued));
+}
+
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
 	const struct cell_entry *old)
 {
@@ -99,9 +114,9 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 		return CS621;
 	switch (kind) {
 	case AGENT_TMEM_LD:
-		return !t->op && by->tc->access[0].done >= old->epoch ? CS601 : CS602;
+		return waited_first(t, by, 0, old->epoch) ? CS601 : CS602;
 	case AGENT_TMEM_ST:
-		return by->tc->access[1].done >= old->epoch ? CS601 : CS603;
+		return waited_first(t, by, 1, old->epoch) ? CS601 : CS603;
 	default:
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
@@ -243,6 +258,24 @@ static void check_written(struct cluster *c, const struct tmem_view *t, const st
 	}
 }
 
+/* Has the area both blocks of 16 lanes that were written and others? M = 64 uses half of each warp's
+ * window, and loads of the whole window leave the other half out later. */
+static bool partly_written(struct cluster *c, unsigned cta, const struct ev_area *a)
+{
+	const uint32_t n = columns_of(a);
+	bool some = false, all = true;
+
+	for EACH_BLOCK(b, mask, a) {
+		uint32_t lanes = mask;
+		const bool written = shadow_unwritten(&c->cta[cta].tmem, b * TMEM_COLUMNS + a->column, n,
+			&lanes) == n;
+
+		some |= mask && written;
+		all &= !mask || written;
+	}
+	return some && !all;
+}
+
 static struct cell_entry entry_of(const struct event *e, const struct ev_area *a, uint32_t agent,
 	uint32_t epoch, uint32_t lanes)
 {
@@ -299,11 +332,13 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(c, w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
+	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];
 
 		open_view(&t, c, w, e->lanes, f, e->cta);
+		t.partly = !store && partly_written(c, e->cta, a);
 		touch(c, &t, a, entry_of(e, a, agent_tensor(c, kind, w->index),
 			tc->access[store].newest, UINT32_MAX));
 	}
@@ -369,7 +404,7 @@ static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		const uint32_t m = w->observed.at[i].lanes & lanes;
 		struct frontier *f;
 
-		if (!m)
+		if (!m || w->observed.at[i].sc)
 			continue;
 		f = frontier_new(&c->space);
 		frontier_join_agents(&c->space, f, w->observed.at[i].f, agent_tensor(c, AGENT_TC, 0),

@@ -79,29 +79,29 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 }
 
 /* The old access is a load (0) or a store (1) of a warp. */
-static void explain_access(struct finding *f, const struct cell_entry *old,
-	unsigned store, const struct warp *a, const struct warp *b)
+static void explain_access(struct finding *f, unsigned store, const struct warp *a,
+	const struct warp *b, bool waited)
 {
+	const char *wait = store ? "tcgen05.wait::st" : "tcgen05.wait::ld";
+	const uint32_t wait_site = a->tc->access[store].wait_site;
 	char place[PLACE_BYTES];
-	const bool done = a->tc->access[store].done >= old->epoch;
 
-	if (done) {
+	if (f->rule == CS601) {
 		report_edge(f, "warp %u has waited for its %s, but no synchronisation orders that wait before "
 			"this %s by warp %u of CTA %u", a->id, f->side[1].what, f->side[0].what, b->id, b->cta);
-		report_hint(f, HINT(tmem_no_sync), a->id, report_place(a->tc->access[store].wait_site,
-			place));
-		report_between(f, a->tc->access[store].wait_site, f->side[0].site, EDIT(tmem_no_sync));
-	} else if (store) {
-		report_edge(f, "tcgen05.wait::st of warp %u, and a synchronisation after it, must come between "
-			"its tcgen05.st and this %s", a->id, f->side[0].what);
-		report_hint(f, HINT(tmem_wait_st), a->id);
-		report_edit(f, f->side[1].site, EDIT(tmem_wait_st));
-	} else {
-		report_edge(f, "tcgen05.wait::ld of warp %u, and a synchronisation after it, must come between "
-			"its tcgen05.ld and this %s", a->id, f->side[0].what);
-		report_hint(f, HINT(tmem_wait_ld), a->id);
-		report_edit(f, f->side[1].site, EDIT(tmem_wait_ld));
+		report_hint(f, HINT(tmem_no_sync), a->id, report_place(wait_site, place));
+		report_between(f, wait_site, f->side[0].site, EDIT(tmem_no_sync));
+		return;
 	}
+	report_edge(f, "%s of warp %u, and a synchronisation after it, must come between its %s and this "
+		"%s", wait, a->id, f->side[1].what, f->side[0].what);
+	if (waited)
+		report_hint(f, HINT(tmem_wait_too_late), a->id, wait, report_place(wait_site, place));
+	else if (store)
+		report_hint(f, HINT(tmem_wait_st), a->id);
+	else
+		report_hint(f, HINT(tmem_wait_ld), a->id);
+	report_edit(f, f->side[1].site, EDIT_AFTER, "%s.sync.aligned;", wait);
 }
 
 void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
@@ -138,7 +138,8 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 		report_hint(f, HINT(tc_fence_missing));
 		report_between(f, old_site, site, EDIT(tc_fence_missing));
 	} else if (kind == AGENT_TMEM_LD || kind == AGENT_TMEM_ST) {
-		explain_access(f, old, kind == AGENT_TMEM_ST, by, t->v.w);
+		explain_access(f, kind == AGENT_TMEM_ST, by, t->v.w,
+			by->tc->access[kind == AGENT_TMEM_ST].done >= old->epoch);
 		if (loaded)
 			report_hint(f, HINT(tmem_registers_read), by->id);
 	} else {
@@ -152,7 +153,8 @@ void tmem_report_unwritten(const struct tmem_view *t, const struct cell_entry *n
 {
 	const uint32_t site = now->what & CELL_SITE_MASK;
 	struct cluster *c = t->v.c;
-	struct finding *f = report_new(c, CS612, rule_severity(CS612), site, 0);
+	const bool note = t->partly && !c->check->config.policy.uninitialised_tile;
+	struct finding *f = report_new(c, CS612, note ? SEV_NOTE : rule_severity(CS612), site, 0);
 	uint32_t self;
 	char what[48];
 
@@ -164,5 +166,7 @@ void tmem_report_unwritten(const struct tmem_view *t, const struct cell_entry *n
 	report_edge(f, "nothing has written this cell since tcgen05.alloc");
 	if (t->op && t->area->mode == MODE_RMW)
 		report_hint(f, HINT(tc_enable_input));
+	else if (note)
+		report_hint(f, HINT(tmem_half_window));
 	report_send(c, f);
 }

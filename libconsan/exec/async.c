@@ -55,7 +55,7 @@ void async_warp_begin(struct warp *w)
 		a = w->async = base_alloc(sizeof *a);
 	memset(a->cp_commits, 0, sizeof a->cp_commits);
 	memset(a->bulk_commits, 0, sizeof a->bulk_commits);
-	a->cp.n = a->bulk.n = 0;
+	a->cp.n = a->bulk.n = a->access.n = a->stored.n = 0;
 	a->nstamp = 0;
 }
 
@@ -65,6 +65,8 @@ void async_warp_free(struct warp *w)
 		return;
 	vec_free(&w->async->cp);
 	vec_free(&w->async->bulk);
+	vec_free(&w->async->access);
+	vec_free(&w->async->stored);
 	vec_free(&w->async->gspans);
 	vec_free(&w->async->spans);
 	free(w->async->stamp);

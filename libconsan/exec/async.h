@@ -14,9 +14,18 @@ struct group_op {
 };
 struct group_list { struct group_op **at; size_t n, cap; };
 
+/* tcgen05.c */
+struct tmem_access {
+	const void *args;
+	uint32_t at;               /* address in tensor memory */
+	size_t value;              /* of a store: where in warp_async.stored its values begin */
+};
+
 struct warp_async {
 	uint32_t cp_commits[LANES], bulk_commits[LANES];
 	struct group_list cp, bulk;
+	VEC(struct tmem_access) access; /* tcgen05.ld and st that have not taken effect, in order */
+	VEC(uint32_t) stored;      /* of the stores among them */
 	VEC(struct ev_gspan) gspans; /* of the event being built */
 	VEC(struct ev_span) spans;
 	struct wg_stamp *stamp;    /* by slot / 64 */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "simd.h"
+#include "tcgen05_regs.h"
 
 typedef bool (*decode_fn)(struct decoder *d, const struct ptx_insn *i, struct xop *x);
 
@@ -148,7 +149,8 @@ static void refuse(struct decoder *d, struct xop *x)
 		info->first_unsupported = d->insn;
 }
 
-static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8_t *wgmma)
+static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8_t *wgmma,
+	const struct tmem_regs *tmem)
 {
 	const struct decode_row *row = &rows[i->op];
 	decode_fn fn = d->avx512 ? row->avx512 : row->avx2;
@@ -165,6 +167,7 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8
 		x.guard_xor = i->guard_negated ? FULL : 0;
 	}
 	moved = wgmma_regs_before(d, i, wgmma, &x);
+	tmem_regs_before(d, i, tmem, &x);
 	bare = x;
 	if (!fn) {
 		dec_unsupported(d, "%s", i->op == OP_unknown
@@ -200,12 +203,14 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 {
 	const struct ptx_func *f = fn->f;
 	const struct ptx_cfg *cfg = f->cfg;
+	struct tmem_regs tmem;
 	uint8_t *wgmma;
 
 	d->fn = fn;
 	d->fixup.n = 0;
 	d->pc_of = base_alloc((f->ninsn + 1) * sizeof *d->pc_of);
 	wgmma = wgmma_regs(f);
+	tmem = tmem_regs_find(f);
 	fn->entry_pc = (uint32_t)d->code.n;
 	/* lanes enter at the top, wherever the first block was placed */
 	if (cfg->nblock && cfg->block[cfg->order[0]].first != 0)
@@ -217,7 +222,7 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 
 		for (uint32_t i = b->first; i < b->end; i++) {
 			d->pc_of[i] = (uint32_t)d->code.n;
-			decode_insn(d, &f->insn[i], wgmma);
+			decode_insn(d, &f->insn[i], wgmma, &tmem);
 		}
 		if (b->end > b->first && b->end != next && dec_falls_through(&f->insn[b->end - 1]))
 			add_jump(d, b->end);
@@ -234,6 +239,7 @@ static void decode_function(struct decoder *d, struct kfunc *fn)
 	}
 	free(d->pc_of);
 	free(wgmma);
+	tmem_regs_free(&tmem);
 }
 
 static void *keep(struct exec_kernel *k, const void *at, size_t bytes)

@@ -4,7 +4,8 @@ LIB_SRC += $(addprefix libconsan/exec/, \
 	cpasync.c decode.c fence.c follow.c grid.c heap.c layout.c matrix.c mbarrier.c mem.c \
 	mma.c module.c num.c operand.c queue.c regs.c reads.c reads_sync.c replace.c sched.c \
 	sparse.c stasync.c tcgen05.c tcgen05_copy.c tcgen05_event.c tcgen05_mma.c tcgen05_operand.c \
-	tensor_copy.c tensor_reduce.c tensormap.c tmem.c view.c warp.c wgmma.c wgmma_regs.c wmma.c)
+	tcgen05_regs.c tensor_copy.c tensor_reduce.c tensormap.c tmem.c view.c warp.c wgmma.c \
+	wgmma_regs.c wmma.c)
 # lane loops and tile loops: built once for each vector width
 SIMD_SRC += $(addprefix libconsan/exec/, \
 	atom.c mem_lane.c mma_tile.c num_rows.c \

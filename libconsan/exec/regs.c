@@ -1,7 +1,7 @@
 /* regs: assigns slots to virtual registers. Liveness over the control-flow graph, then a linear
  * scan in code order. Lanes take different paths, but each lane has its own column of a slot, so an
- * assignment that is right for one path is right for all. Registers of a wgmma are never shared,
- * because they are written late: its operands, and those to which its accumulators are moved. */
+ * assignment that is right for one path is right for all. Registers that are written late are never
+ * shared: those of a wgmma and of the movs of its accumulators, and those of a tcgen05.ld. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -249,6 +249,19 @@ static void colour(const struct live *v, struct kfunc *fn)
 	free(in);
 }
 
+/* Registers that an asynchronous instruction may write when their ranges have ended */
+static uint8_t *unshared(const struct ptx_func *f)
+{
+	uint8_t *regs = wgmma_regs(f), *loaded = tmem_loaded(f);
+
+	if (!regs || !loaded)
+		return regs ? regs : loaded;
+	for (uint32_t r = 0; r < f->nreg; r++)
+		regs[r] |= loaded[r];
+	free(loaded);
+	return regs;
+}
+
 void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 {
 	const struct ptx_func *f = fn->f;
@@ -268,7 +281,7 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn)
 	v.in = base_alloc(cells * 8);
 	v.start = base_alloc((f->nreg + 1) * sizeof *v.start);
 	v.end = base_alloc((f->nreg + 1) * sizeof *v.end);
-	v.unshared = wgmma_regs(f);
+	v.unshared = unshared(f);
 	memset(v.start, 0xff, f->nreg * sizeof *v.start);
 	for (size_t b = 0; b < cfg->nblock; b++)
 		for (uint32_t i = cfg->block[b].first; i < cfg->block[b].end; i++)

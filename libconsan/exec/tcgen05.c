@@ -1,18 +1,33 @@
-/* tcgen05: loads and stores of tensor memory by warps, their waits, and the fences. */
+/* tcgen05: loads and stores of tensor memory by warps, their waits, and the fences.
+ *
+ * A load or store takes effect as late as its wait. Those of one warp take effect in the order of
+ * issue: PTX 9.4 guarantees that ("pipelined"), and no program can rely on another order. A store
+ * has the values that its registers had when it was issued; a load is performed before an
+ * instruction that names its registers (tcgen05_regs.c). */
+#include "internal.h"
+#include "num.h"
 #include "tcgen05_event.h"
 #include "tmem.h"
+
+#include <stdio.h>
 
 /* A register of a thread is one cell, or two 16-bit halves of neighbouring columns (.pack::16b,
  * .unpack::16b). */
 struct args {
 	uint32_t addr;             /* slot of the tensor-memory address */
-	uint8_t shape;             /* enum shape */
-	bool halves;
+	bool store, halves;
 	bool used;                 /* ptx_load_is_read() */
 	uint16_t nregs;
 	uint16_t lanes, columns;   /* accessed, from the address on */
 	int32_t split;             /* .16x32bx2: columns between the two parts */
+	/* Which cell, counted from that of the address: the sum of what thread and register add */
+	uint32_t thread_at[LANES], reg_at[128];
 	uint32_t reg[128];
+	/* .red: slot of the result; by what; its type; inputs without sign; a NaN input is the result */
+	uint32_t result;
+	enum ptx_mod red;          /* MOD_NONE: no .red */
+	enum ptx_type type;
+	bool abs, nan;
 };
 
 enum shape { S32x32b, S16x64b, S16x128b, S16x256b, S16x32bx2 };
@@ -28,10 +43,10 @@ enum shape { S32x32b, S16x64b, S16x128b, S16x256b, S16x32bx2 };
 struct cell { unsigned lane, column; };
 
 /* The cell of register r of thread t, without halves (ISA, "Memory Layout" of the data movement
- * shapes). */
-static struct cell cell_of(const struct args *a, unsigned t, unsigned r)
+ * shapes). It is the sum of the cells of (t, 0) and (0, r). */
+static struct cell cell_of(enum shape shape, unsigned split, unsigned t, unsigned r)
 {
-	switch ((enum shape)a->shape) {
+	switch (shape) {
 	case S32x32b:
 		return (struct cell){ t, r };
 	case S16x64b:
@@ -41,29 +56,67 @@ static struct cell cell_of(const struct args *a, unsigned t, unsigned r)
 	case S16x256b:
 		return (struct cell){ t / 4 + 8 * (r >> 1 & 1), 8 * (r / 4) + 2 * (t % 4) + (r & 1) };
 	case S16x32bx2:
-		return (struct cell){ t % 16, r + (t < 16 ? 0 : (unsigned)a->split) };
+		return (struct cell){ t % 16, r + (t < 16 ? 0 : split) };
 	}
 	return (struct cell){ 0, 0 };
 }
 
-/* The 32-lane window of a warp is that of its rank modulo 4 (ISA, "Access restrictions"). */
+static void place(struct args *a, enum shape shape)
+{
+	const unsigned wide = a->halves ? 2 : 1;
+
+	for (unsigned t = 0; t < LANES; t++) {
+		const struct cell c = cell_of(shape, (unsigned)a->split, t, 0);
+
+		a->thread_at[t] = c.lane * TMEM_STRIDE + wide * c.column;
+	}
+	for (unsigned r = 0; r < a->nregs; r++) {
+		const struct cell c = cell_of(shape, (unsigned)a->split, 0, r);
+
+		a->reg_at[r] = c.lane * TMEM_STRIDE + wide * c.column;
+	}
+}
+
+/* Undefined for the ISA; hardware takes the lanes of the warp's own window (CUTLASS's example 93 relies
+ * on it). So it is reported, and the kernel goes on. */
+static void report_window(struct warp *w, const struct xop *x, uint32_t at, unsigned nlanes)
+{
+	struct event e = ex_event(w, x, EV_FAULT, ~w->dead);
+	char why[100];
+
+	if (!w->sink)
+		return;
+	snprintf(why, sizeof why, "warp %u does not access lanes %u to %u", w->id, at >> 16,
+		(at >> 16) + nlanes - 1);
+	e.fault.fault = FAULT_TMEM_WINDOW;
+	e.fault.space = SP_TMEM;
+	e.fault.addr = at;
+	e.fault.bytes = 4;
+	e.fault.text = why;
+	ex_emit(w->cluster, &e);
+}
+
+/* The address, in the warp's window of 32 lanes, which is that of its rank modulo 4 (ISA, "Access
+ * restrictions") */
 static bool in_window(struct warp *w, const struct xop *x, const struct args *a, uint32_t *addr)
 {
 	const uint32_t at = r32(w, a->addr)[__builtin_ctz(~w->dead)], lane = at >> 16;
 
-	*addr = at;
 	for (unsigned l = 0; l < LANES; l++)
 		if (!(w->dead >> l & 1) && r32(w, a->addr)[l] != at) {
 			ex_fault(w, x, 1u << l, FAULT_TMEM_UNLIKE, SP_TMEM, r32(w, a->addr)[l], 4,
 				"the address differs between the lanes");
 			return false;
 		}
-	if (lane / 32 != w->id % 4 || lane % 32 + a->lanes > 32) {
+	if (lane % 32 + a->lanes > 32) {
 		ex_fault(w, x, ~w->dead, FAULT_TMEM_WINDOW, SP_TMEM, at, 4,
-			"warp %u does not access lanes %u to %u", w->id, lane, lane + a->lanes - 1);
+			"lanes %u to %u are not of one warp", lane, lane + a->lanes - 1);
 		return false;
 	}
-	return tmem_check(w, x, w->cta, at, a->lanes, a->columns);
+	if (lane / 32 != w->id % 4)
+		report_window(w, x, at, a->lanes);
+	*addr = (w->id % 4 * 32 + lane % 32) << 16 | (at & 0xffff);
+	return tmem_check(w, x, w->cta, *addr, a->lanes, a->columns);
 }
 
 static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t at,
@@ -81,71 +134,155 @@ static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t a
 	tc_emit_warp(w, x, lanes, mode, a->used, &s);
 }
 
-static void load(struct warp *w, const struct args *a, uint32_t at)
-{
-	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
-	const unsigned column = at & 0xffff;
+/* ---- performing ---- */
 
+/* The reduction of a thread's registers. Of floats, a number wins over a NaN without .NaN; -0 is
+ * less than +0 (as min and max). */
+static uint32_t reduce(const struct args *a, uint32_t x, uint32_t y)
+{
+	const bool max = a->red == MOD_max;
+
+	if (a->type == TY_u32)
+		return max == (x > y) ? x : y;
+	if (a->type == TY_s32)
+		return max == ((int32_t)x > (int32_t)y) ? x : y;
+	if (isnan(num_f32(x)) || isnan(num_f32(y)))
+		return a->nan || (isnan(num_f32(x)) && isnan(num_f32(y))) ? NUM_NAN32
+			: isnan(num_f32(x)) ? y : x;
+	if (num_f32(x) == num_f32(y))
+		return max == (x >> 31 < y >> 31) ? x : y;
+	return max == (num_f32(x) > num_f32(y)) ? x : y;
+}
+
+static void reduce_all(struct warp *w, const struct args *a)
+{
+	l32 *to = r32(w, a->result);
+
+	for (unsigned t = 0; t < LANES; t++) {
+		uint32_t sum = 0;
+
+		for (unsigned r = 0; r < a->nregs; r++) {
+			const uint32_t v = r32(w, a->reg[r])[t] & (a->abs ? 0x7fffffff : ~0u);
+
+			sum = r ? reduce(a, sum, v) : v;
+		}
+		to[t] = sum;
+	}
+}
+
+static void load(struct warp *w, const struct args *a, const uint32_t *cell)
+{
 	for (unsigned r = 0; r < a->nregs; r++) {
+		const uint32_t *from = cell + a->reg_at[r];
 		l32 *to = r32(w, a->reg[r]);
 
-		for (unsigned t = 0; t < LANES; t++) {
-			struct cell c = cell_of(a, t, r);
-
-			to[t] = !a->halves ? cell[c.lane][column + c.column]
-				: (cell[c.lane][column + 2 * c.column] & 0xffff)
-				| cell[c.lane][column + 2 * c.column + 1] << 16;
-		}
+		for (unsigned t = 0; t < LANES; t++)
+			to[t] = !a->halves ? from[a->thread_at[t]]
+				: (from[a->thread_at[t]] & 0xffff) | from[a->thread_at[t] + 1] << 16;
 	}
+	if (a->red)
+		reduce_all(w, a);
 }
 
-static enum step op_ld(struct warp *w, const struct xop *x, uint32_t lanes)
+static void store(const struct args *a, uint32_t *cell, const uint32_t *value)
 {
-	uint32_t at;
-	enum step step;
-
-	if (!warp_aligned(w, x, lanes, &step))
-		return step;
-	if (!in_window(w, x, x->i.p, &at))
-		return STEP_FAULT;
-	load(w, x->i.p, at);
-	emit(w, x, lanes, at, MODE_READ);
-	return STEP_NEXT;
-}
-
-static void store(struct warp *w, const struct args *a, uint32_t at)
-{
-	uint32_t (*cell)[TMEM_STRIDE] = w->cta->async->tmem.cell + (at >> 16);
-	const unsigned column = at & 0xffff;
-
-	for (unsigned r = 0; r < a->nregs; r++) {
-		const l32 *from = r32(w, a->reg[r]);
-
+	for (unsigned r = 0; r < a->nregs; r++)
 		for (unsigned t = 0; t < LANES; t++) {
-			struct cell c = cell_of(a, t, r);
+			uint32_t *to = cell + a->reg_at[r] + a->thread_at[t];
+			const uint32_t v = *value++;
 
 			if (!a->halves) {
-				cell[c.lane][column + c.column] = from[t];
+				*to = v;
 				continue;
 			}
-			cell[c.lane][column + 2 * c.column] = from[t] & 0xffff;
-			cell[c.lane][column + 2 * c.column + 1] = from[t] >> 16;
+			to[0] = v & 0xffff;
+			to[1] = v >> 16;
+		}
+}
+
+/* Performs the oldest n accesses of the warp. */
+static void perform(struct warp *w, size_t n)
+{
+	struct warp_async *q = w->async;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct tmem_access *o = &q->access.at[i];
+		const struct args *a = o->args;
+		uint32_t *cell = &w->cta->async->tmem.cell[o->at >> 16][o->at & 0xffff];
+
+		if (a->store)
+			store(a, cell, q->stored.at + o->value);
+		else
+			load(w, a, cell);
+	}
+	q->access.n -= n;
+	memmove(q->access.at, q->access.at + n, q->access.n * sizeof *q->access.at);
+	if (!q->access.n)
+		q->stored.n = 0;
+	ex_work(w);
+}
+
+static bool names(const struct args *a, const uint32_t *slot, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (a->red && slot[i] == a->result)
+			return true;
+		for (unsigned r = 0; r < a->nregs; r++)
+			if (slot[i] == a->reg[r])
+				return true;
+	}
+	return false;
+}
+
+/* Performs the newest access that matches, and so all before it. */
+static void force(struct warp *w, bool is_store, const uint32_t *slot, unsigned n)
+{
+	for (size_t i = w->async->access.n; i-- > 0;) {
+		const struct args *a = w->async->access.at[i].args;
+
+		if (a->store == is_store && (!slot || names(a, slot, n))) {
+			perform(w, i + 1);
+			return;
 		}
 	}
 }
 
-static enum step op_st(struct warp *w, const struct xop *x, uint32_t lanes)
+void tmem_force_loads(struct warp *w, const uint32_t *slot, unsigned n)
 {
+	force(w, false, slot, n);
+}
+
+/* ---- issue ---- */
+
+/* No thread can wait for an access but by the warp's own wait: it is not in the cluster's queue,
+ * whose operations take effect when nothing else can run. */
+static void issue(struct warp *w, const struct args *a, uint32_t at)
+{
+	struct warp_async *q = w->async;
+	const enum exec_async when = w->cluster->grid->l->async;
+
+	vec_push(&q->access, ((struct tmem_access){ a, at, q->stored.n }));
+	if (a->store) {
+		vec_reserve(&q->stored, q->stored.n + a->nregs * LANES);
+		for (unsigned r = 0; r < a->nregs; r++, q->stored.n += LANES)
+			memcpy(q->stored.at + q->stored.n, r32(w, a->reg[r]), LANES * 4);
+	}
+	if (when == ASYNC_EARLY || (when == ASYNC_RANDOM && (ex_random(w->cluster) & 1)))
+		perform(w, q->access.n);
+}
+
+static enum step op_access(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct args *a = x->i.p;
 	uint32_t at;
 	enum step step;
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
-	if (!in_window(w, x, x->i.p, &at))
+	if (!in_window(w, x, a, &at))
 		return STEP_FAULT;
-	store(w, x->i.p, at);
-	emit(w, x, lanes, at, MODE_WRITE);
-	ex_work(w);
+	emit(w, x, lanes, at, a->store ? MODE_WRITE : MODE_READ);
+	issue(w, a, at);
 	return STEP_NEXT;
 }
 
@@ -156,6 +293,7 @@ static enum step op_wait(struct warp *w, const struct xop *x, uint32_t lanes)
 
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
+	force(w, x->i.u == MODE_WRITE, NULL, 0);
 	tc_emit_warp(w, x, lanes, (enum ev_mode)x->i.u, false, NULL);
 	return STEP_NEXT;
 }
@@ -176,33 +314,39 @@ static unsigned repetitions(const struct ptx_insn *i)
 	return m ? 1u << (m - first) : 1;
 }
 
-static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool is_store)
+static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool is_store,
+	bool red)
 {
-	const struct ptx_operand *at = &i->operand[is_store ? 0 : 1];
+	const unsigned first = is_store ? 0 : red ? 2 : 1; /* of the operands: the address */
 	const bool split = ptx_has(i, MOD_16x32bx2);
 	const struct ptx_operand *v = &i->operand[!is_store ? 0 : split ? 2 : 1];
 	const unsigned times = repetitions(i);
 	struct args *a = dec_alloc(d, sizeof *a);
+	enum shape shape;
 
 	switch (ptx_pick(i, MG_tshape)) {
 #define SHAPE(mod, s, l, c, n) case mod: \
-	a->shape = s; a->lanes = l; a->columns = (uint16_t)(c * times); \
+	shape = s; a->lanes = l; a->columns = (uint16_t)(c * times); \
 	a->nregs = (uint16_t)(n * times); break;
 	SHAPES
 #undef SHAPE
 	default:
 		return dec_unsupported(d, "this shape of a tensor memory access");
 	}
+	a->store = is_store;
 	a->halves = ptx_has(i, is_store ? MOD_unpack_16b : MOD_pack_16b);
 	if (a->halves)
 		a->columns *= 2;
 	if (split) {
-		a->split = (int32_t)i->operand[is_store ? 1 : 2].imm;
+		a->split = (int32_t)i->operand[first + 1].imm;
+		if (a->split < 0)
+			return dec_unsupported(d, "a negative distance between the two parts");
 		a->columns = (uint16_t)(a->columns + a->split);
 	}
 	if (a->nregs > ARRAY_SIZE(a->reg) || (v->kind == PO_VEC ? v->n : 1) != a->nregs)
 		return dec_unsupported(d, "a tensor memory access with another number of registers");
-	if (!dec_tmem(d, at, &a->addr))
+	place(a, shape);
+	if (!dec_tmem(d, &i->operand[first], &a->addr))
 		return false;
 	for (unsigned r = 0; r < a->nregs; r++) {
 		const struct ptx_operand *o = v->kind == PO_VEC ? &v->list[r] : v;
@@ -211,18 +355,39 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	}
 	a->used = !is_store && dec_load_is_read(d, i);
 	x->i.p = a;
-	x->fn = is_store ? op_st : op_ld;
+	x->fn = op_access;
 	return true;
 }
 
 DECODER(tcgen05_ld)
 {
-	return decode(d, i, x, false);
+	return decode(d, i, x, false, false);
+}
+
+/* Each thread gets the reduction of its own registers, which are columns of one lane. */
+DECODER(tcgen05_ld_red)
+{
+	struct args *a;
+
+	if (!decode(d, i, x, false, true))
+		return false;
+	a = (struct args *)x->i.p;
+	a->red = ptx_pick(i, MG_redop);
+	a->type = ptx_type_of(i, 0);
+	a->abs = ptx_has(i, MOD_abs);
+	a->nan = ptx_has(i, MOD_NaN);
+	a->result = dec_dst(d, &i->operand[1], a->type);
+	if (a->red != MOD_min && a->red != MOD_max)
+		return dec_unsupported(d, "this reduction of tensor memory");
+	if ((a->type != TY_f32 && a->type != TY_u32 && a->type != TY_s32)
+			|| ((a->abs || a->nan) && a->type != TY_f32))
+		return dec_unsupported(d, "a reduction of tensor memory of this type");
+	return true;
 }
 
 DECODER(tcgen05_st)
 {
-	return decode(d, i, x, true);
+	return decode(d, i, x, true, false);
 }
 
 #define BARE(id, handler, what) \

@@ -18,6 +18,9 @@ bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32
  * above. */
 bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, const uint32_t *piece,
 	unsigned n, struct cta *const cta[2], unsigned ctas);
+/* tcgen05.c: performs the warp's pending loads up to the newest that writes one of these slots;
+ * slot NULL: all */
+void tmem_force_loads(struct warp *w, const uint32_t *slot, unsigned n);
 /* Decodes a 32-bit address in tensor memory without an offset. */
 bool dec_tmem(struct decoder *d, const struct ptx_operand *o, uint32_t *slot);
 

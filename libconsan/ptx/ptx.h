@@ -12,6 +12,7 @@
 #include "order.h"
 #include "refuse.h"
 #include "tc_desc.h"
+#include "tmem_regs.h"
 #include "unread.h"
 #include "wg_desc.h"
 #include "wgmma_regs.h"

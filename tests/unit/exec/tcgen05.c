@@ -254,7 +254,7 @@ Test(tcgen05, products)
 Test(tcgen05, refused)
 {
 	static const char *const wrong[] = {
-		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%t];\n",
+		"add.u32 %x, %x, 0x100000;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"add.u32 %x, %x, 512;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;\n",
 		"mov.b64 %da, 0;\nmov.b32 %w2, 0;\n"
@@ -275,17 +275,190 @@ Test(tcgen05, refused)
 	}
 }
 
-/* A kernel that is executed only does not count as checked. */
-Test(tcgen05, not_checked)
+/* A warp that gives lanes of another window has a finding, and accesses its own. */
+Test(tcgen05, other_windows)
 {
+	static const char code[] = "mov.u32 %v0, %th;\n"
+		"tcgen05.st.sync.aligned.32x32b.x1.b32 [%x], {%v0};\ntcgen05.wait::st.sync.aligned;\n"
+		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w0}, [%t];\ntcgen05.wait::ld.sync.aligned;\n"
+		"mul.wide.u32 %q, %th, 4;\nadd.u64 %q, %q, %p;\nst.global.b32 [%q], %w0;\n";
 	struct consan_err e = { 0 };
 	struct consan *c = consan_open("", &e);
 	uint32_t *memory = consan_malloc(c, 4096, CONSAN_MEM_DEVICE);
+	struct text t = { 0 };
 
-	cr_expect_eq(launch(c, HEAD TAIL, memory, &e), CONSAN_OK, "%s", e.text);
-	cr_assert_eq(consan_kernels(c), 1);
-	cr_expect_eq(consan_coverage(c, 0)->checked, 0);
-	cr_expect(*consan_coverage(c, 0)->unchecked);
+	text_printf(&t, "%s%s%s", HEAD, code, TAIL);
+	cr_expect_eq(launch(c, t.at, memory, &e), CONSAN_OK, "%s", e.text);
+	cr_expect_eq(consan_errors(c), 1);
+	for (unsigned k = 0; k < 128; k++)
+		cr_expect_eq(memory[k], k, "thread %u: %u", k, memory[k]);
+	text_free(&t);
 	consan_free(c, memory);
 	consan_close(c);
+}
+
+/* ---- every .num of every shape ---- */
+
+/* Runs the code between HEAD and TAIL; then each thread stores n of %w0 and up. */
+static uint32_t *results(const char *code, unsigned n)
+{
+	struct text t = { 0 };
+	uint32_t *in = calloc(128 * n, 4), *out;
+
+	text_printf(&t, "%s%smul.wide.u32 %%q, %%th, %u;\nadd.u64 %%q, %%q, %%p;\n", HEAD, code, 4 * n);
+	for (unsigned r = 0; r < n; r++)
+		text_printf(&t, "st.global.b32 [%%q+%u], %%w%u;\n", 4 * r, r);
+	text_printf(&t, "%s", TAIL);
+	out = run(t.at, in, 128 * n);
+	free(in);
+	text_free(&t);
+	return out;
+}
+
+/* What a shape stores, it loads; the test above knows where it is. */
+static void there_and_back(const char *shape, unsigned num, unsigned n, bool packed)
+{
+	const char *split = strstr(shape, "x2") && !strstr(shape, "x25") ? ", 128" : "";
+	struct text t = { 0 };
+	uint32_t *out;
+	unsigned bad = 0;
+
+	text_printf(&t, "mul.lo.u32 %%v0, %%th, 65573;\n");
+	for (unsigned r = 1; r < n; r++)
+		text_printf(&t, "add.u32 %%v%u, %%v0, %u;\n", r, 131101 * r);
+	text_printf(&t, "tcgen05.st.sync.aligned.%s.x%u%s.b32 [%%x]%s, ", shape, num,
+		packed ? ".unpack::16b" : "", split);
+	registers(&t, "v", n);
+	text_printf(&t, ";\ntcgen05.wait::st.sync.aligned;\ntcgen05.ld.sync.aligned.%s.x%u%s.b32 ", shape,
+		num, packed ? ".pack::16b" : "");
+	registers(&t, "w", n);
+	text_printf(&t, ", [%%x]%s;\ntcgen05.wait::ld.sync.aligned;\n", split);
+	out = results(t.at, n);
+	for (unsigned thread = 0; thread < 128; thread++)
+		for (unsigned r = 0; r < n; r++)
+			bad += out[thread * n + r] != thread * 65573 + 131101 * r;
+	cr_expect_eq(bad, 0, "%s.x%u: %u registers", shape, num, bad);
+	free(out);
+	text_free(&t);
+}
+
+Test(tcgen05, repetitions)
+{
+	static const struct { const char *name; unsigned n; } shape[] = { { "32x32b", 1 },
+		{ "16x64b", 1 }, { "16x128b", 2 }, { "16x256b", 4 }, { "16x32bx2", 1 } };
+
+	for (size_t k = 0; k < ARRAY_SIZE(shape); k++)
+		for (unsigned num = 1; num * shape[k].n <= 128; num *= 2) {
+			there_and_back(shape[k].name, num, num * shape[k].n, false);
+			there_and_back(shape[k].name, num, num * shape[k].n, true);
+		}
+}
+
+/* .unpack::16b: the halves of a register are in neighbouring columns. */
+Test(tcgen05, halves)
+{
+	uint32_t *out = results("mov.b32 %v0, 0x11112222;\nmov.b32 %v1, 0x33334444;\n"
+		"tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%x], {%v0, %v1};\n"
+		"tcgen05.wait::st.sync.aligned;\n"
+		"tcgen05.ld.sync.aligned.32x32b.x4.b32 {%w0, %w1, %w2, %w3}, [%x];\n"
+		"tcgen05.wait::ld.sync.aligned;\n", 4);
+	static const uint32_t want[] = { 0x2222, 0x1111, 0x4444, 0x3333 };
+
+	for (unsigned k = 0; k < 4; k++)
+		cr_expect_eq(out[4 * 77 + k], want[k], "column %u: 0x%x", k, out[4 * 77 + k]);
+	free(out);
+}
+
+/* ---- tcgen05.ld.red ---- */
+
+#define NAN32 0x7fffffffu
+
+Test(tcgen05, reductions)
+{
+	/* of -2, 1, NaN, -0 and of 1, -2, +0, -0 */
+	static const struct { const char *op; uint32_t in[4], want; } red[] = {
+		{ "max.f32", { 0xc0000000, 0x3f800000, 0x7fc00000, 0x80000000 }, 0x3f800000 },
+		{ "min.f32", { 0xc0000000, 0x3f800000, 0x7fc00000, 0x80000000 }, 0xc0000000 },
+		{ "max.abs.f32", { 0xc0000000, 0x3f800000, 0x7fc00000, 0x80000000 }, 0x40000000 },
+		{ "max.NaN.f32", { 0xc0000000, 0x3f800000, 0x7fc00000, 0x80000000 }, NAN32 },
+		{ "min.abs.NaN.f32", { 0xc0000000, 0x3f800000, 0x7fc00000, 0x80000000 }, NAN32 },
+		{ "max.f32", { 0xbf800000, 0xc0000000, 0x80000000, 0 }, 0 },
+		{ "min.f32", { 0x3f800000, 0, 0x80000000, 0x40000000 }, 0x80000000 },
+		{ "min.u32", { 3, 0x80000000, 2, 9 }, 2 },
+		{ "max.u32", { 3, 0x80000000, 2, 9 }, 0x80000000 },
+		{ "min.s32", { 3, 0x80000000, 2, 9 }, 0x80000000 },
+		{ "max.s32", { 3, 0x80000000, 2, 9 }, 9 },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(red); k++) {
+		struct text t = { 0 };
+		uint32_t *out;
+
+		for (unsigned r = 0; r < 4; r++)
+			text_printf(&t, "mov.b32 %%v%u, 0x%x;\n", r, red[k].in[r]);
+		text_printf(&t, "tcgen05.st.sync.aligned.32x32b.x4.b32 [%%x], {%%v0, %%v1, %%v2, %%v3};\n"
+			"tcgen05.wait::st.sync.aligned;\n"
+			"tcgen05.ld.red.sync.aligned.32x32b.x4.%s {%%w0, %%w1, %%w2, %%w3}, %%w4, [%%x];\n"
+			"tcgen05.wait::ld.sync.aligned;\n", red[k].op);
+		out = results(t.at, 5);
+		cr_expect_eq(out[5 * 100 + 4], red[k].want, "%s: 0x%x", red[k].op, out[5 * 100 + 4]);
+		cr_expect_arr_eq(out + 5 * 100, red[k].in, 16, "%s", red[k].op);
+		free(out);
+		text_free(&t);
+	}
+}
+
+/* ---- as late as the ISA allows ---- */
+
+/* A * B is 16 in each element: 1.0 in all of shared memory. D (column 0) is first 5. */
+static uint32_t late(const char *before, const char *enable)
+{
+	struct text t = { 0 };
+	uint32_t *out, word;
+	float f;
+
+	text_printf(&t, "mov.u32 %%w0, tile;\nmad.lo.u32 %%w0, %%th, 128, %%w0;\n");
+	for (unsigned k = 0; k < 32; k++)
+		text_printf(&t, "st.shared.b32 [%%w0+%u], 0x3c003c00;\n", 4 * k);
+	text_printf(&t, "@%%first mbarrier.init.shared.b64 [bar], 1;\nfence.proxy.async;\n"
+		"mov.b32 %%v0, 0x40a00000;\nmov.b32 %%v1, 0x40e00000;\nmov.b32 %%w0, 0;\n"
+		"tcgen05.st.sync.aligned.32x32b.x1.b32 [%%x], {%%v0};\ntcgen05.wait::st.sync.aligned;\n"
+		"%stcgen05.fence::before_thread_sync;\nbar.sync 0;\ntcgen05.fence::after_thread_sync;\n"
+		"mov.u32 %%w2, tile;\nshr.u32 %%w2, %%w2, 4;\ncvt.u64.u32 %%da, %%w2;\n"
+		"or.b64 %%da, %%da, %llu;\nmov.b32 %%w2, %u;\nsetp.%s.u32 %%done, %%th, %%th;\n"
+		"@%%first tcgen05.mma.cta_group::1.kind::f16 [%%t], %%da, %%da, %%w2, %%done;\n"
+		"@%%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n"
+		"W:\nmbarrier.try_wait.parity.shared.b64 %%done, [bar], 0;\n@!%%done bra W;\n"
+		"tcgen05.fence::after_thread_sync;\ntcgen05.wait::ld.sync.aligned;\n"
+		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%%w1}, [%%x];\ntcgen05.wait::ld.sync.aligned;\n",
+		before, 1ull << 46 | 16ull << 32 | 8ull << 16, 1 << 4 | 1 << 17 | 8 << 24, enable);
+	out = results(t.at, 2);
+	word = strstr(before, "%w0") ? out[2 * 50] : out[2 * 50 + 1];
+	memcpy(&f, &word, 4);
+	free(out);
+	text_free(&t);
+	return (uint32_t)f;
+}
+
+#define LD "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w0}, [%x];\n"
+#define ST "tcgen05.st.sync.aligned.32x32b.x1.b32 [%x], {%v1};\n"
+
+/* A missing wait shows: the load reads what the mma writes later, the store overwrites it. */
+Test(tcgen05, late_effects)
+{
+	cr_expect_eq(late(LD "tcgen05.wait::ld.sync.aligned;\n", "ne"), 5);
+	cr_expect_eq(late(LD, "ne"), 16);
+	cr_expect_eq(late(ST "tcgen05.wait::st.sync.aligned;\n", "eq"), 7 + 16);
+	cr_expect_eq(late(ST, "eq"), 7);
+}
+
+/* A register dependency orders the load before what uses the register (ISA, "Register
+ * dependencies, same thread"), a later write of it, too; wait::st is not needed for the warp's own
+ * load (PTX 9.4). */
+Test(tcgen05, register_dependencies)
+{
+	cr_expect_eq(late(LD "add.u32 %v2, %w0, 1;\n", "ne"), 5);
+	cr_expect_eq(late(LD "mov.b32 %w0, 0x41100000;\n", "ne"), 9);
+	cr_expect_eq(late(ST LD "tcgen05.wait::ld.sync.aligned;\n", "ne"), 7);
+	cr_expect_eq(late(LD "mov.b32 %v2, %v1;\n", "ne"), 16);
 }

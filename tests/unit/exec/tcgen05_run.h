@@ -123,6 +123,7 @@ static enum consan_status run_code(const char *code, bool pair, struct memory *m
 	memcpy(memory, m, bytes);
 	status = consan_launch(c, &l, e);
 	memcpy(m, memory, bytes);
+	cr_expect(status != CONSAN_OK || !consan_errors(c), "findings: %s", code);
 	consan_unload(module);
 	consan_free(c, memory);
 	consan_close(c);
