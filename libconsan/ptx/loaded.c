@@ -3,6 +3,8 @@
 #include "opcodes.h"
 #include "order.h"
 
+#include <string.h>
+
 enum { MOST_REGS = 128, MOST_INSNS = 1 << 14, DEPTH = 1024 };
 
 struct search {
@@ -46,7 +48,36 @@ static bool ends(const struct ptx_insn *i)
 	}
 }
 
-/* From instruction `at` on, on some path. */
+/* Does the register depend on constants and parameters of the kernel alone? Then all threads take
+ * the same branch, and the compiler keeps the other one for other arguments, as for a factor of 0. */
+static bool is_uniform(const struct ptx_func *f, uint32_t reg, unsigned depth)
+{
+	const struct ptx_insn *i = f->only_writer && reg != PTX_NO_REG ? f->only_writer[reg] : NULL;
+
+	if (!i || i->guard != PTX_NO_REG || depth > 8)
+		return false;
+	if (i->op == OP_ld)
+		return ptx_space_of(i, 0) == PS_param;
+	if (ptx_effect_of(i->op) != EF_NONE)
+		return false;
+	for (unsigned k = ptx_written(i); k < i->noperands; k++) {
+		const struct ptx_operand *o = &i->operand[k];
+
+		if (o->kind == PO_REG ? !is_uniform(f, o->reg, depth + 1)
+			: o->kind != PO_IMM && o->kind != PO_F32 && o->kind != PO_F64)
+			return false;
+	}
+	return true;
+}
+
+/* A failed assertion ends the kernel. */
+static bool asserts(const struct ptx_insn *i)
+{
+	return i->op == OP_call && i->noperands && i->operand[0].kind == PO_FUNC
+		&& i->operand[0].func && !strcmp(i->operand[0].func->name, "__assertfail");
+}
+
+/* From instruction `at` on: on each path, but on one of those between which a parameter chooses. */
 static bool read_from(struct search *s, uint32_t at, struct left left, unsigned depth)
 {
 	const struct ptx_cfg *cfg = s->f->cfg;
@@ -62,16 +93,19 @@ static bool read_from(struct search *s, uint32_t at, struct left left, unsigned 
 				return false;
 			for (unsigned o = 0; o < i->noperands && i->guard == PTX_NO_REG; o++)
 				take(s, &i->operand[o], &left);
-			if (!left.n)
+			if (!left.n || asserts(i))
 				return true;
 			if (ends(i))
 				return false;
 		}
 		if (!k->nsucc || (k->end > k->first && s->f->insn[k->end - 1].ntarget > 1))
 			return false;
-		for (unsigned n = 1; n < k->nsucc; n++)
-			if (read_from(s, cfg->block[k->succ[n]].first, left, depth + 1))
-				return true;
+		if (k->nsucc > 1) {
+			const bool any = is_uniform(s->f, s->f->insn[k->end - 1].guard, 0);
+
+			if (read_from(s, cfg->block[k->succ[1]].first, left, depth + 1) == any)
+				return any;
+		}
 		b = k->succ[0];
 		at = cfg->block[b].first;
 	}

@@ -6,8 +6,8 @@
 
 /* tcgen05.ld: are its registers all read or overwritten before the thread waits for the load,
  * executes another tcgen05 instruction than a load, synchronizes or exits? Then the load is complete
- * before that, as the hardware keeps the order of accesses to a register. One path is sufficient:
- * compilers keep branches that are never taken, as for a factor of 0. */
+ * before that, as the hardware keeps the order of accesses to a register. Of paths between which a
+ * parameter of the kernel chooses, one is sufficient. */
 bool ptx_load_is_read(const struct ptx_func *f, const struct ptx_insn *load);
 
 #endif
