@@ -267,8 +267,9 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
-		agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported)
+		return false;
+	if (tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
 	if (!f)
@@ -290,8 +291,9 @@ static void commit_left(struct cluster *c, unsigned cta, const struct event *e, 
 		const struct mbar *m = &c->mbars.at[x->mbar];
 		struct finding *f;
 
-		if (m->cta != cta || w->cta == cta || x->epoch <= w->tc->reported || tc_knows(c, c->cta[cta].exited,
-			agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
+		if (m->cta != cta || w->cta == cta || x->epoch <= w->tc->reported)
+			continue;
+		if (tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane, x->epoch))
 			continue;
 		f = report_new(c, CS221, rule_severity(CS221), e->site, x->site);
 		if (!f)

@@ -131,7 +131,8 @@ static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct
 
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old)
 {
-	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space, t->v.f, PLANE_LOADED, old->agent, old->epoch);
+	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space,
+		t->v.f, PLANE_LOADED, old->agent, old->epoch);
 }
 
 /* Is it known already that no thread has waited for this operation? A deallocation after it is a
