@@ -66,7 +66,7 @@ enum {
 	BUG(v_freed_by_first, CS609, "", "releases V after the product of the first group") \
 	BUG(q_freed_early, CS609, "", "commits the release of Q before the last S = Q K^T") \
 	BUG(q_empty_not_waited, CS610, "", "loads the next Q while products read the last one") \
-	BUG(s_not_waited, CS601, "", "loads S, and then waits for the commit") \
+	BUG(s_not_waited, CS602, "", "loads S, and then waits for the commit") \
 	BUG(s_committed_early, CS604, "", "commits before the last of the MMAs that make S") \
 	BUG(s_no_wait_ld, CS602, "", \
 		"hands the columns of S over while loads from them are in flight") \
@@ -79,7 +79,7 @@ enum {
 	BUG(sum_as_stat, CS209, "", \
 		"announces the sum on the barrier of the factors, one of which may not have been taken") \
 	BUG(sum_no_wait_ld, CS602, "", "hands the sum's column over while the load is in flight") \
-	BUG(sum_overwritten, CS601, "", "makes the next item's S before the sum has been read") \
+	BUG(sum_overwritten, CS602, "", "makes the next item's S before the sum has been read") \
 	BUG(o_read_early, CS604, "", "loads from the final O before it waits for the last commit") \
 	BUG(o_no_wait_st, CS603, "", "hands O back while stores of rescaled values are in flight") \
 	BUG(rescale_not_waited, CS601, "", \
@@ -88,7 +88,7 @@ enum {
 		"announces the last correction before the one before it has been waited for") \
 	BUG(o_no_wait_ld, CS602, "", \
 		"hands O over to the next item while loads from it are in flight") \
-	BUG(o_overwritten, CS601, "", "begins the next item's O before the last one has been read") \
+	BUG(o_overwritten, CS602, "", "begins the next item's O before the last one has been read") \
 	BUG(o_not_cleared, CS612, "", "adds the first P V to O, which nothing has initialised") \
 	BUG(s_no_fence, CS607, "", "no tcgen05.fence between the wait for S and the loads") \
 	BUG(p_no_fence, CS607, "", "no tcgen05.fence between the stores of P and the arrival") \
@@ -287,9 +287,9 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 			if (!bug.is(sum_overwritten))
 				wait<CTAS>(&ch.corrected[g], t - 1); /* the last sum has been read */
 			tcgen05_fence_after();
-			// @bug q_not_waited CS610 @bug k_not_waited CS610 @bug s_not_waited CS601
+			// @bug q_not_waited CS610 @bug k_not_waited CS610 @bug s_not_waited CS602
 			// @bug p_not_waited CS605 @bug sum_no_wait_ld CS602
-			// @bug sum_overwritten CS601 @bug s_no_fence CS607 @bug s_overlaps CS605
+			// @bug sum_overwritten CS602 @bug s_no_fence CS607 @bug s_overlaps CS605
 			// @bug o_over_s CS605 @bug peer_not_awaited CS611
 			multiply_keys<D, CTAS>(scores_of(tmem, g, bug), m.q + g * m.GROUP,
 				m.kv + k.slot * T::HALVES, 0, bug.is(s_committed_early) ? D - 16 : D);
@@ -329,7 +329,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 				// @bug p_arrives_early CS601 @bug p_no_wait_st CS603
 				// @bug sum_over_p CS601 @bug o_read_early CS604
 				// @bug o_no_wait_st CS603 @bug rescale_not_waited CS601
-				// @bug o_no_wait_ld CS602 @bug o_overwritten CS601
+				// @bug o_no_wait_ld CS602 @bug o_overwritten CS602
 				// @bug o_not_cleared CS612 @bug p_no_fence CS607
 				// @bug p_wait_no_fence CS607 @bug o_no_fence CS607
 				// @bug o_over_s CS605 @bug few_columns CS620
@@ -387,7 +387,7 @@ DEVICE void weigh_rows(const sizes &s, channels &ch, uint32_t tmem, int g, Bug b
 			float x[BN];
 
 			if (bug.is(s_not_waited))
-				// @bug s_not_waited CS601
+				// @bug s_not_waited CS602
 				load_scores(x, at);
 			wait<CTAS>(&ch.s_full[g], t);
 			if (!bug.is(s_no_fence))
@@ -439,7 +439,7 @@ DEVICE float statistic(uint64_t *full, uint32_t phase, uint32_t at, bool complet
 
 	mbar_wait(full, phase & 1);
 	tcgen05_fence_after();
-	// @bug stat_no_wait_st CS603 @bug sum_no_wait_ld CS602 @bug sum_overwritten CS601
+	// @bug stat_no_wait_st CS603 @bug sum_no_wait_ld CS602 @bug sum_overwritten CS602
 	// @bug freed_in_use CS621
 	tmem_load(v, at);
 	if (complete)
@@ -504,7 +504,7 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 	for (int x = 0; x < D; x += 32) {
 		uint32_t v[32];
 
-		// @bug o_no_wait_ld CS602 @bug o_overwritten CS601 @bug o_no_fence CS607
+		// @bug o_no_wait_ld CS602 @bug o_overwritten CS602 @bug o_no_fence CS607
 		// @bug lanes_of_next CS630
 		tmem_load(v, o + lanes + x);
 		if (bug.is(o_no_wait_ld) && x + 32 == D)

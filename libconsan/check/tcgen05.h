@@ -81,6 +81,10 @@ struct tmem_view {
 	bool partly;             /* a load of which some blocks of lanes were written, others not */
 };
 
+/* Has the warp waited for its load (0) or store (1) before it released anything that the other
+ * thread has acquired since? If it arrives first and waits then, the wait is missing all the same. */
+bool tmem_waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
+	uint32_t number);
 /* E16: is the load ordered but for the tcgen05.wait::ld? On today's hardware it is complete when
  * its registers have been read. */
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old);

@@ -92,9 +92,7 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 
 /* ---- the rule ---- */
 
-/* Has the warp waited for the access before it released anything that the other thread has acquired
- * since? If it arrives first and waits then, the wait is missing all the same. */
-static bool waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
+bool tmem_waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
 	uint32_t number)
 {
 	const struct clock_space *k = &t->v.c->space;
@@ -113,10 +111,10 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 	if (t->frees)
 		return CS621;
 	switch (kind) {
-	case AGENT_TMEM_LD:
-		return waited_first(t, by, 0, old->epoch) ? CS601 : CS602;
+	case AGENT_TMEM_LD: /* an accumulator that was not handed back, waited for or not (E25) */
+		return !t->op && tmem_waited_first(t, by, 0, old->epoch) ? CS601 : CS602;
 	case AGENT_TMEM_ST:
-		return waited_first(t, by, 1, old->epoch) ? CS601 : CS603;
+		return tmem_waited_first(t, by, 1, old->epoch) ? CS601 : CS603;
 	default:
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
@@ -133,7 +131,8 @@ static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct
 
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old)
 {
-	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space, t->v.f, PLANE_LOADED, old->agent, old->epoch);
+	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space,
+		t->v.f, PLANE_LOADED, old->agent, old->epoch);
 }
 
 /* Is it known already that no thread has waited for this operation? A deallocation after it is a

@@ -79,14 +79,15 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 }
 
 /* The old access is a load (0) or a store (1) of a warp. */
-static void explain_access(struct finding *f, unsigned store, const struct warp *a,
-	const struct warp *b, bool waited)
+static void explain_access(struct finding *f, const struct tmem_view *t, unsigned store,
+	const struct warp *a, uint32_t number)
 {
+	const struct warp *b = t->v.w;
 	const char *wait = store ? "tcgen05.wait::st" : "tcgen05.wait::ld";
 	const uint32_t wait_site = a->tc->access[store].wait_site;
 	char place[PLACE_BYTES];
 
-	if (f->rule == CS601) {
+	if (tmem_waited_first(t, a, store, number)) {
 		report_edge(f, "warp %u has waited for its %s, but no synchronisation orders that wait before "
 			"this %s by warp %u of CTA %u", a->id, f->side[1].what, f->side[0].what, b->id, b->cta);
 		report_hint(f, HINT(tmem_no_sync), a->id, report_place(wait_site, place));
@@ -95,7 +96,7 @@ static void explain_access(struct finding *f, unsigned store, const struct warp 
 	}
 	report_edge(f, "%s of warp %u, and a synchronisation after it, must come between its %s and this "
 		"%s", wait, a->id, f->side[1].what, f->side[0].what);
-	if (waited)
+	if (a->tc->access[store].done >= number)
 		report_hint(f, HINT(tmem_wait_too_late), a->id, wait, report_place(wait_site, place));
 	else if (store)
 		report_hint(f, HINT(tmem_wait_st), a->id);
@@ -138,8 +139,7 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 		report_hint(f, HINT(tc_fence_missing));
 		report_between(f, old_site, site, EDIT(tc_fence_missing));
 	} else if (kind == AGENT_TMEM_LD || kind == AGENT_TMEM_ST) {
-		explain_access(f, kind == AGENT_TMEM_ST, by, t->v.w,
-			by->tc->access[kind == AGENT_TMEM_ST].done >= old->epoch);
+		explain_access(f, t, kind == AGENT_TMEM_ST, by, old->epoch);
 		if (loaded)
 			report_hint(f, HINT(tmem_registers_read), by->id);
 	} else {
