@@ -94,11 +94,6 @@ static enum step op_unsupported(struct warp *w, const struct xop *x, uint32_t la
 	return ex_refuse_op(w, x, "%s", w->worker->grid->k->why[x->i.u]);
 }
 
-void dec_unchecked(struct decoder *d, const char *why)
-{
-	d->k->info.unchecked = why;
-}
-
 bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i)
 {
 	return ptx_load_is_read(d->fn->f, i);

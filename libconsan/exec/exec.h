@@ -93,7 +93,6 @@ struct exec_kernel_info {
 	bool polls;                /* a loop waits for what another thread writes to global memory */
 	bool takes_locks;          /* in global or shared memory */
 	const struct ptx_insn *first_unsupported; /* or NULL */
-	const char *unchecked;     /* it can be executed, but not checked: why; or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
 void exec_kernel_info(const struct exec_kernel *k, struct exec_kernel_info *out);

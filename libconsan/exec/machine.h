@@ -586,7 +586,5 @@ bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i);
 /* Records the reason; always returns false. Decoding continues; executing the op ends the
  * launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The kernel is executed, but for this reason not checked. why: a literal. */
-void dec_unchecked(struct decoder *d, const char *why);
 
 #endif

@@ -219,9 +219,8 @@ static bool cut_off(struct consan *c, const struct exec_result *r)
 	return r->status != EXEC_OK && !consan_errors_seen(c);
 }
 
-/* unchecked: why the kernel was executed only, or NULL. */
 static void account(struct consan *c, const struct launch_info *info, bool checked,
-	const char *unchecked, const struct exec_result *r)
+	const struct exec_result *r)
 {
 	struct coverage *v = session_coverage(c, info->kernel);
 
@@ -235,8 +234,6 @@ static void account(struct consan *c, const struct launch_info *info, bool check
 	else if (checked && cut_off(c, r))
 		snprintf(v->unchecked, sizeof v->unchecked, "ended early, by a %s that is suppressed",
 			status_name[session_status(r->status)]);
-	else if (unchecked)
-		snprintf(v->unchecked, sizeof v->unchecked, "%s", unchecked);
 	else if (checked)
 		v->checked++;
 	else
@@ -451,7 +448,6 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	enum consan_status status;
 	struct repair *repair = NULL;
 	struct check *check = NULL;
-	const char *unchecked = NULL;
 	double began;
 	void *packed;
 	bool checked;
@@ -481,9 +477,6 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	c->control = control_of(c, l, config.launch.id, &control);
 	config.launch.schedule = c->control ? c->opt.schedule : NULL;
 	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
-	if (checked && l->kernel->info.unchecked)
-		unchecked = l->kernel->info.unchecked;
-	checked &= !unchecked;
 	record = (struct result_launch){ .id = config.launch.id,
 		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
 		.state = LAUNCH_RUNNING };
@@ -537,7 +530,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
 	}
 	free(packed);
-	account(c, &config.launch, checked, unchecked, &r);
+	account(c, &config.launch, checked, &r);
 	pthread_mutex_unlock(&c->launching);
 	return status;
 }
