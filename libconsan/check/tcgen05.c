@@ -279,8 +279,7 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	const struct tc_last *x = &w->tc->used[peer];
 	struct finding *f;
 
-	/* for the issuing CTA a consequence of what has been reported */
-	if (w->cta / 2 != cta / 2 || !x->epoch || (!peer && x->epoch <= w->tc->reported)
+	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
 		|| tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
 			x->epoch))
 		return false;
