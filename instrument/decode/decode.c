@@ -35,7 +35,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (s->phase == PHASE_PATH)
 		return;
 	if (s->phase == PHASE_FAILED) {
-		emit_failed_wait(c, warp, r);
+		if (ptx_effect_of(s->insn->op) == EF_TCGEN05)
+			emit_tcgen05(c, warp, r);
+		else
+			emit_failed_wait(c, warp, r);
 		return;
 	}
 	if (s->phase == PHASE_REMOTE) {
@@ -77,8 +80,9 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 			emit_exit(c, warp, r->site, r->lanes);
 		break;
 	case EF_NONE: emit_pending(c, warp, r); break;
-	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_TCGEN05:
-	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:
+	case EF_TCGEN05: emit_tcgen05(c, warp, r); break;
+	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_GRID: case EF_UNKNOWN:
+	case EF_COUNT:
 		break;
 	}
 }
