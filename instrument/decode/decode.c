@@ -116,6 +116,8 @@ void decode_end(struct dcluster *c)
 		refused_halves(c);
 	else if (c->job->l->fault)
 		refused_missing(c);
+	if (c->job->l->fault && !cut_short(c))
+		tcgen05_missing(c);
 	model_land_all(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
 		emit_exit(c, k, 0, c->warp[k].all);

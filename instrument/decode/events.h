@@ -68,6 +68,10 @@ void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 /* A token that the lanes' last arrival returned, or that their next wait takes. */
 void note_token(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r);
+/* Lanes of the warp have exited: others may have waited for them only, at an .aligned tcgen05. */
+void tcgen05_lanes_left(struct dcluster *c, uint32_t warp);
+/* After a fault: lanes that were left at such an instruction. */
+void tcgen05_missing(struct dcluster *c);
 /* Does the warp wait at this record, its last one? Then what for; buf: for the text. */
 bool tcgen05_waits(const struct dcluster *c, uint32_t warp, const struct record *r,
 	struct event_blocked *b, char buf[200]);

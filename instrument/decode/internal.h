@@ -79,6 +79,10 @@ struct dwarp {
 	/* lanes that wait for the others of their member masks: at bar.warp.sync, at a collective */
 	struct meeting { uint32_t lanes, mask[32]; } sync, collective;
 	uint32_t sync_site;
+	/* lanes at an .aligned tcgen05 instruction that waits for the others of the warp, and the record
+	 * of the last of them; 0: none */
+	uint32_t at_tcgen05;
+	struct record tcgen05;
 	uint8_t from[32];          /* the source lane of each lane there */
 	/* for each lane: the mbarrier and phase of its last arrival, and the token of its next
 	 * wait */

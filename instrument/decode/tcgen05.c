@@ -30,6 +30,13 @@ static struct tc_view view_of(const struct dcluster *c, uint32_t warp, bool pair
 	return v;
 }
 
+/* The event of an .aligned instruction, which all lanes of the warp execute. */
+static struct event warp_event(const struct dcluster *c, uint32_t warp, const struct record *r,
+	enum ev_kind kind)
+{
+	return record_event(c, warp, r->site, kind, c->warp[warp].at_tcgen05);
+}
+
 /* ---- alloc, dealloc, relinquish_alloc_permit ---- */
 
 /* The lanes must agree on the operand. */
@@ -130,7 +137,7 @@ static void on_dealloc(struct dcluster *c, uint32_t warp, const struct record *r
 	const unsigned first = (unsigned)__builtin_ctz(r->lanes);
 	const uint32_t at = (uint32_t)record_value(c, r, &i->operand[0], first) & 0xffff;
 	const uint32_t n = (uint32_t)record_value(c, r, &i->operand[1], first), rank = rank_of(c, warp);
-	struct event e = record_event(c, warp, r->site, EV_TMEM_DEALLOC, r->lanes);
+	struct event e = warp_event(c, warp, r, EV_TMEM_DEALLOC);
 	struct refusal why;
 
 	if (differs(c, warp, r, &i->operand[0], "the address")
@@ -154,7 +161,7 @@ static void on_dealloc(struct dcluster *c, uint32_t warp, const struct record *r
 
 static void on_relinquish(struct dcluster *c, uint32_t warp, const struct record *r)
 {
-	struct event e = record_event(c, warp, r->site, EV_TMEM_RELINQUISH, r->lanes);
+	struct event e = warp_event(c, warp, r, EV_TMEM_RELINQUISH);
 
 	c->tmem[rank_of(c, warp)].relinquished = true;
 	e.tmem_relinquish.pair = ptx_has(record_site(c, r->site)->insn, MOD_cta_group_2);
@@ -167,7 +174,7 @@ static void on_access(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	const uint32_t rank = rank_of(c, warp);
-	struct event e = record_event(c, warp, r->site, EV_TMEM_ACCESS, r->lanes);
+	struct event e = warp_event(c, warp, r, EV_TMEM_ACCESS);
 	struct tmem_form f;
 	struct tc_areas s;
 	struct refusal why;
@@ -189,7 +196,7 @@ static void on_access(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	if (refuse_other_window(&why, &f, e.warp, &at)) {
-		struct event fault = record_event(c, warp, r->site, EV_FAULT, r->lanes);
+		struct event fault = warp_event(c, warp, r, EV_FAULT);
 
 		fault.fault = refusal_event(&why);
 		emit(c, &fault);
@@ -206,7 +213,7 @@ static void on_access(struct dcluster *c, uint32_t warp, const struct record *r)
 
 static void on_wait(struct dcluster *c, uint32_t warp, const struct record *r, enum ev_mode mode)
 {
-	struct event e = record_event(c, warp, r->site, EV_TMEM_WAIT, r->lanes);
+	struct event e = warp_event(c, warp, r, EV_TMEM_WAIT);
 
 	e.tmem_wait.mode = mode;
 	emit(c, &e);
@@ -337,7 +344,7 @@ static void on_commit(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
-void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r)
+static void execute(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 
@@ -364,7 +371,46 @@ void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r)
 	}
 }
 
+/* An .aligned instruction waits for all lanes of the warp that have not exited. */
+void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+	struct dwarp *w = &c->warp[warp];
+
+	if (!ptx_has(s->insn, MOD_aligned) || s->phase == PHASE_AFTER) {
+		execute(c, warp, r);
+		return;
+	}
+	w->at_tcgen05 = r->lanes | (w->tcgen05.site == r->site ? w->at_tcgen05 : 0);
+	w->tcgen05 = *r;
+	tcgen05_lanes_left(c, warp);
+}
+
+void tcgen05_lanes_left(struct dcluster *c, uint32_t warp)
+{
+	struct dwarp *w = &c->warp[warp];
+
+	if (!w->at_tcgen05 || w->at_tcgen05 != (w->all & ~w->gone))
+		return;
+	execute(c, warp, &w->tcgen05);
+	w->at_tcgen05 = 0;
+}
+
 /* ---- a kernel that did not end ---- */
+
+void tcgen05_missing(struct dcluster *c)
+{
+	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta && !c->stopped; k++) {
+		const struct dwarp *w = &c->warp[k];
+		struct refusal why;
+
+		if (!w->at_tcgen05)
+			continue;
+		refusal_set(&why, FAULT_ALIGNED, SP_ANY, 0, 0, "lanes 0x%08x of the warp do not execute it",
+			w->all & ~w->gone & ~w->at_tcgen05);
+		emit_refusal(c, k, c->job->l->site[w->tcgen05.site], w->at_tcgen05, &why);
+	}
+}
 
 bool tcgen05_waits(const struct dcluster *c, uint32_t warp, const struct record *r,
 	struct event_blocked *b, char buf[200])
@@ -372,7 +418,14 @@ bool tcgen05_waits(const struct dcluster *c, uint32_t warp, const struct record 
 	const struct rewrite_site *s = record_site(c, r->site);
 	const struct dtmem *t = &c->tmem[rank_of(c, warp)];
 	const bool alloc = s->insn->op == OP_tcgen05_alloc && s->phase == PHASE_FAILED;
+	const struct dwarp *w = &c->warp[warp];
 
+	if (w->at_tcgen05 && w->tcgen05.site == r->site) {
+		b->on = WAIT_WARP;
+		b->text = buf;
+		snprintf(buf, 200, "waits for lanes 0x%08x", w->all & ~w->gone & ~w->at_tcgen05);
+		return true;
+	}
 	if (!alloc && (s->insn->op != OP_tcgen05_dealloc || t->waits != 1 + warp))
 		return false;
 	b->on = WAIT_TMEM;
