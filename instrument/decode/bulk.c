@@ -97,6 +97,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		to->tensor = b.tensor;
 		to->reduce = reduces;
 		to->multicast = b.multicast;
+		to->pair = copy.pair;
 		to->async_op = ++c->ops;
 		to->mbarrier = EV_NO_MBARRIER;
 		to->owner = record_owner(c, &e, at, far);

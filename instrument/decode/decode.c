@@ -35,7 +35,10 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	if (s->phase == PHASE_PATH)
 		return;
 	if (s->phase == PHASE_FAILED) {
-		emit_failed_wait(c, warp, r);
+		if (ptx_effect_of(s->insn->op) == EF_TCGEN05)
+			emit_tcgen05(c, warp, r);
+		else
+			emit_failed_wait(c, warp, r);
 		return;
 	}
 	if (s->phase == PHASE_REMOTE) {
@@ -77,8 +80,9 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 			emit_exit(c, warp, r->site, r->lanes);
 		break;
 	case EF_NONE: emit_pending(c, warp, r); break;
-	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_TCGEN05:
-	case EF_GRID: case EF_UNKNOWN: case EF_COUNT:
+	case EF_TCGEN05: emit_tcgen05(c, warp, r); break;
+	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_GRID: case EF_UNKNOWN:
+	case EF_COUNT:
 		break;
 	}
 }
@@ -112,6 +116,8 @@ void decode_end(struct dcluster *c)
 		refused_halves(c);
 	else if (c->job->l->fault)
 		refused_missing(c);
+	if (c->job->l->fault && !cut_short(c))
+		tcgen05_missing(c);
 	model_land_all(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
 		emit_exit(c, k, 0, c->warp[k].all);

@@ -53,7 +53,7 @@ void record_place(struct ev_lanes *to, uint32_t lanes, const uint64_t at[32]);
 void record_addresses(struct dcluster *c, struct ev_lanes *to, uint32_t lanes,
 	const struct record *r, const struct ptx_operand *o, uint64_t at[32]);
 
-/* ---- access.c, global.c, bulk.c, mbarrier.c, wgmma.c, sync.c ---- */
+/* ---- access.c, global.c, bulk.c, mbarrier.c, tcgen05.c, wgmma.c, sync.c ---- */
 /* Sets the fields of an instruction that accesses memory. */
 void record_access(const struct ptx_insn *i, struct event_access *a);
 void emit_access(struct dcluster *c, uint32_t warp, const struct record *r);
@@ -67,6 +67,14 @@ void emit_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
 /* A token that the lanes' last arrival returned, or that their next wait takes. */
 void note_token(struct dcluster *c, uint32_t warp, const struct record *r);
+void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r);
+/* Lanes of the warp have exited: others may have waited for them only, at an .aligned tcgen05. */
+void tcgen05_lanes_left(struct dcluster *c, uint32_t warp);
+/* After a fault: lanes that were left at such an instruction. */
+void tcgen05_missing(struct dcluster *c);
+/* Does the warp wait at this record, its last one? Then what for; buf: for the text. */
+bool tcgen05_waits(const struct dcluster *c, uint32_t warp, const struct record *r,
+	struct event_blocked *b, char buf[200]);
 /* A wait for another CTA's mbarrier. */
 void check_remote_wait(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r);
@@ -101,7 +109,11 @@ bool gather_copy(struct dcluster *c, uint32_t warp, const struct record *r,
 
 /* ---- refusals.c: refused operands. A refusal is an event, after which the cluster ends ---- */
 struct shared_view record_view(const struct dcluster *c, uint32_t warp);
+struct event_fault refusal_event(const struct refusal *why);
 void emit_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
+	const struct refusal *why);
+/* Lanes of the record are refused, unless it is not complete. */
+void refused(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	const struct refusal *why);
 /* Fast check of all lanes: could one be refused that accesses `bytes` at the address in o,
  * which should be a multiple of `align`? Addresses in another CTA always could. */

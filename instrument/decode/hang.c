@@ -99,6 +99,8 @@ static bool wait_event(const struct dcluster *c, uint32_t warp, const struct rec
 		snprintf(buf, 200, "setmaxnreg.inc %u waits: the CTA's pool has %u registers, and its warps "
 			"hold or wait for %u", w->maxnreg, all, held);
 		return true;
+	case EF_TCGEN05:
+		return tcgen05_waits(c, warp, r, b, buf);
 	default:
 		return false;
 	}

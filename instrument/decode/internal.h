@@ -18,6 +18,7 @@ struct site_info {
 	bool join;                 /* the four warps of a warpgroup must all be here before they
 				      continue */
 	bool aligned;              /* a memory access that the whole warp must execute together */
+	bool used;                 /* a tcgen05.ld: ptx_load_is_read() */
 	bool flag;                 /* a volatile load of a flag (ptx/flag.h) */
 };
 
@@ -78,6 +79,10 @@ struct dwarp {
 	/* lanes that wait for the others of their member masks: at bar.warp.sync, at a collective */
 	struct meeting { uint32_t lanes, mask[32]; } sync, collective;
 	uint32_t sync_site;
+	/* lanes at an .aligned tcgen05 instruction that waits for the others of the warp, and the record
+	 * of the last of them; 0: none */
+	uint32_t at_tcgen05;
+	struct record tcgen05;
 	uint8_t from[32];          /* the source lane of each lane there */
 	/* for each lane: the mbarrier and phase of its last arrival, and the token of its next
 	 * wait */
@@ -156,6 +161,17 @@ struct job {
 	struct decode_result result;
 };
 
+/* The tensor memory of a CTA, as tcgen05.c needs it. */
+struct dtmem {
+	uint32_t units;            /* allocated columns (tmem_form.h) */
+	bool relinquished;
+	/* 1 + the warp that waits in an alloc or dealloc with .cta_group::2 for one of the other CTA,
+	 * and what it executes; 0: none */
+	uint32_t waits;
+	struct tmem_call call;
+	struct event freed;        /* of the dealloc */
+};
+
 #define NEVER INT64_MAX       /* larger than all turns */
 
 /* The plain uses of wgmma registers between two instructions: in coarse events all reads and all
@@ -194,6 +210,7 @@ struct dcluster {
 	bool stopped;              /* an operand was refused: the cluster ends here */
 	uint32_t nat_join;         /* number of warps that wait at a join */
 	uint32_t ops, running;
+	struct dtmem *tmem;        /* for each CTA */
 	uint32_t *left;            /* for each CTA, number of lanes that have not exited */
 	uint32_t arrived;          /* number of lanes that arrived at the cluster barrier */
 	struct record *seen;       /* if the kernel did not end: 32 records for each warp, the

@@ -410,6 +410,7 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 	c->arrived = 0;
 	c->nat_join = 0;
 	c->running = c->job->nctas;
+	memset(c->tmem, 0, c->job->nctas * sizeof *c->tmem);
 	for (uint32_t k = 0; k < c->job->nctas; k++)
 		c->left[k] = threads;
 	for (uint32_t k = 0; k < n; k++) {
@@ -500,6 +501,7 @@ void merge_open(struct dcluster *c, struct job *j)
 	c->warp = base_alloc(j->nwarps * sizeof *c->warp);
 	c->turn = base_alloc(j->nwarps * sizeof *c->turn);
 	c->left = base_alloc(j->nctas * sizeof *c->left);
+	c->tmem = base_alloc(j->nctas * sizeof *c->tmem);
 	if (!j->l->ended && !j->l->fault)
 		c->seen = base_alloc(j->nwarps * 32 * sizeof *c->seen);
 }
@@ -512,5 +514,6 @@ void merge_close(struct dcluster *c)
 	free(c->warp);
 	free(c->turn);
 	free(c->left);
+	free(c->tmem);
 	free(c->seen);
 }

@@ -15,14 +15,19 @@ struct shared_view record_view(const struct dcluster *c, uint32_t warp)
 		c->job->l->shared ? c->job->l->shared : ANY_OFFSET };
 }
 
+struct event_fault refusal_event(const struct refusal *why)
+{
+	return (struct event_fault){ .fault = (enum ev_fault)why->mode, .text = why->why,
+		.space = (enum ev_space)why->space, .addr = why->addr, .bytes = why->size };
+}
+
 void emit_refusal(struct dcluster *c, uint32_t warp, uint32_t id, uint32_t lanes,
 	const struct refusal *why)
 {
 	struct event e = record_event(c, warp, 0, EV_FAULT, lanes);
 
 	e.site = id;
-	e.fault = (struct event_fault){ .fault = (enum ev_fault)why->mode, .text = why->why,
-		.space = (enum ev_space)why->space, .addr = why->addr, .bytes = why->size };
+	e.fault = refusal_event(why);
 	emit(c, &e);
 	c->stopped = true;
 	c->result.refused = c->info.id + 1;
@@ -69,7 +74,7 @@ static bool torn(const struct dcluster *c, uint32_t warp, const struct record *r
 	return false;
 }
 
-static void refuse(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
+void refused(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
 	const struct refusal *why)
 {
 	if (!torn(c, warp, r))
@@ -136,7 +141,7 @@ void refused_access(struct dcluster *c, uint32_t warp, const struct record *r,
 				!refuse_shared(&why, &v, far, at, bytes) &&
 				!(matrix && refuse_matrix(&why, &v, SP_SHARED, SHARED_RANK(at), at)))
 			continue;
-		refuse(c, warp, r, 1u << l, &why);
+		refused(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
@@ -168,7 +173,7 @@ void refused_global(struct dcluster *c, uint32_t warp, const struct record *r, u
 		if (!refuse_align(&why, SP_GLOBAL, at[l], bytes, align) &&
 				!outside(c, r->site, at[l], bytes, &why))
 			continue;
-		refuse(c, warp, r, 1u << l, &why);
+		refused(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
@@ -183,7 +188,7 @@ void refused_st_bulk(struct dcluster *c, uint32_t warp, const struct record *r, 
 	if (bytes && (refuse_align(&why, SP_SHARED, at, bytes, 8)
 			|| refuse_shared(&why, &v, far, at, bytes)
 			|| refuse_st_bulk(&why, SP_SHARED, SHARED_OFFSET(at), bytes)))
-		refuse(c, warp, r, 1u << lane, &why);
+		refused(c, warp, r, 1u << lane, &why);
 }
 
 /* ---- copies ---- */
@@ -203,7 +208,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 	for EACH_LANE(l, over ? r->lanes : 0) {
 		if (!refuse_cp_read(&why, src[l], size, read[l]))
 			continue;
-		refuse(c, warp, r, 1u << l, &why);
+		refused(c, warp, r, 1u << l, &why);
 		return;
 	}
 	if (!global && !refusable(c, warp, r, &i->operand[0], r->lanes, size, size))
@@ -216,7 +221,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 				!refuse_cp_owner(&why, &v, SP_SHARED, SHARED_RANK(to), to, size) &&
 				!(global && outside(c, r->site, src[l], read[l], &why)))
 			continue;
-		refuse(c, warp, r, 1u << l, &why);
+		refused(c, warp, r, 1u << l, &why);
 		return;
 	}
 }
@@ -231,7 +236,7 @@ void refused_async(struct dcluster *c, uint32_t warp, const struct record *r, un
 			refuse_mbar_align(&why, mbar) || refuse_shared(&why, &v, true, mbar, 8) ||
 			refuse_signal(&why, SHARED_RANK(at), SHARED_RANK(mbar), SHARED_OFFSET(mbar), false) ||
 			(red && refuse_red_async(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at), bytes)))
-		refuse(c, warp, r, 1u << lane, &why);
+		refused(c, warp, r, 1u << lane, &why);
 }
 
 static bool bad_shared(struct refusal *why, const struct shared_view *v,
@@ -281,7 +286,7 @@ void refused_bulk(struct dcluster *c, uint32_t warp, const struct record *r, uns
 	if (bad_other(c, r->site, &why, &v, b) || bad_shared(&why, &v, b)
 			|| (b->copy != COPY_STORE && (bad_signal(&why, &v, b)
 			|| (b->multicast && refuse_ctas(&why, &v, b->mask, SHARED_OFFSET(b->at), b->bytes)))))
-		refuse(c, warp, r, 1u << lane, &why);
+		refused(c, warp, r, 1u << lane, &why);
 }
 
 void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -294,7 +299,7 @@ void refused_rank(struct dcluster *c, uint32_t warp, const struct record *r)
 
 	if (!refuse_rank(&why, &v, at, (uint32_t)record_value(c, r, &i->operand[2], first)))
 		refuse_mapa(&why, at);
-	refuse(c, warp, r, 1u << first, &why);
+	refused(c, warp, r, 1u << first, &why);
 }
 
 /* ---- barriers ---- */
@@ -308,7 +313,7 @@ void refused_mbar(struct dcluster *c, uint32_t warp, const struct record *r, uin
 
 	if (refuse_mbar_align(&why, at) || refuse_shared(&why, &v, far, at, 8) ||
 			(!remote && refuse_mbar_owner(&why, &v, SHARED_RANK(at), SHARED_OFFSET(at))))
-		refuse(c, warp, r, lanes & -lanes, &why);
+		refused(c, warp, r, lanes & -lanes, &why);
 }
 
 void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t id,
@@ -317,7 +322,7 @@ void refused_bar(struct dcluster *c, uint32_t warp, const struct record *r, uint
 	struct refusal why;
 
 	if (refuse_bar(&why, id, count, c->info.warps_per_cta * 32, arrives))
-		refuse(c, warp, r, r->lanes, &why);
+		refused(c, warp, r, r->lanes, &why);
 }
 
 void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t lanes,
@@ -326,7 +331,7 @@ void refused_mask(struct dcluster *c, uint32_t warp, const struct record *r, uin
 	struct refusal why;
 
 	refuse_mask(&why, mask);
-	refuse(c, warp, r, lanes, &why);
+	refused(c, warp, r, lanes, &why);
 }
 
 void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *r, uint32_t want,
@@ -335,7 +340,7 @@ void refused_setmaxnreg(struct dcluster *c, uint32_t warp, const struct record *
 	struct refusal why;
 
 	if (refuse_setmaxnreg(&why, want, inc, has))
-		refuse(c, warp, r, r->lanes, &why);
+		refused(c, warp, r, r->lanes, &why);
 }
 
 static void refuse_missing(struct dcluster *c, uint32_t warp)

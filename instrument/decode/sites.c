@@ -27,6 +27,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 		/* with a generic address, lanes outside of shared memory write no record */
 		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic &&
 			ptx_has(s->insn, MOD_aligned) && (effect == EF_READ || effect == EF_WRITE);
+		i->used = (s->insn->op == OP_tcgen05_ld || s->insn->op == OP_tcgen05_ld_red) &&
+			 ptx_load_is_read(s->func, s->insn);
 		i->flag = effect == EF_READ && ptx_sem_of(s->insn, SEM_WEAK) == SEM_VOLATILE
 			&& ptx_reads_flag(s->func, s->insn);
 		i->join = s->phase == PHASE_BATCH || (s->insn->op == OP_wgmma_wait_group);

@@ -343,6 +343,7 @@ void emit_exit(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t lanes)
 	c->left[cta] -= (uint32_t)__builtin_popcount(e.lanes);
 	arrive_at_bar(c, warp);
 	try_warp_sync(c, warp);
+	tcgen05_lanes_left(c, warp);
 	cluster_arrivals(c, 0);
 	if (c->left[cta])
 		return;

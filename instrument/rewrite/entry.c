@@ -103,6 +103,7 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 
 	info->sites += rewrite_counts(i, c->global);
 	info->hands_over |= i->op == OP_call || ptx_hands_over(i);
+	info->tensor |= ptx_effect_of(i->op) == EF_TCGEN05;
 	refuse(info, f, i, plan_refuses(i));
 	if (c->global)
 		refuse(info, f, i, plan_heap_refuses(f, i));

@@ -118,6 +118,23 @@ static void global_address(const struct operands *w, const struct ptx_operand *o
 	text_printf(t, "\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", k, k + 1);
 }
 
+static void tensor_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
+	unsigned k)
+{
+	struct text *t = w->out;
+
+	if (o->reg == PTX_NO_REG) {
+		text_printf(t, "\tmov.b32 %s%u, %lld;\n", prefix, k, (long long)o->imm);
+		return;
+	}
+	text_printf(t, operand_bits(w->f, o->reg) == 64 ? "\tcvt.u32.u64 %s%u, %s" : "\tmov.b32 %s%u, %s",
+		prefix, k, operand_name(w->f, o->reg));
+	operand_component(t, o);
+	text_printf(t, ";\n");
+	if (o->imm)
+		text_printf(t, "\tadd.s32 %s%u, %s%u, %lld;\n", prefix, k, prefix, k, (long long)o->imm);
+}
+
 static void plain_value(const struct operands *w, const struct ptx_operand *o, enum plan_kind kind,
 	const char *prefix, unsigned k)
 {
@@ -181,6 +198,14 @@ void operands_tile(const struct operands *w, const struct ptx_insn *i, const str
 			"\tmov.b64 {%%cs_v0, %%cs_v1}, %%cs_e;\n");
 }
 
+void operands_loaded(const struct operands *w, const struct plan *p)
+{
+	unsigned words = plan_words(p);
+
+	if (p->nvalues && p->value[p->nvalues - 1].kind == VAL_LOADED)
+		text_printf(w->out, "\tld.shared.b32 %%cs_v%u, [%%cs_v0];\n", words - 1);
+}
+
 void operands_values(const struct operands *w, const struct plan *p, const char *prefix,
 	unsigned first)
 {
@@ -196,6 +221,10 @@ void operands_values(const struct operands *w, const struct plan *p, const char 
 			map_address(w, o, prefix, k);
 		else if (kind == VAL_GLOBAL)
 			global_address(w, o, p->generic && !v, k);
+		else if (kind == VAL_TMEM)
+			tensor_address(w, o, prefix, k);
+		else if (kind == VAL_LOADED)
+			text_printf(w->out, "\tmov.b32 %s%u, 0;\n", prefix, k);
 		else
 			plain_value(w, o, kind, prefix, k);
 		k += kind == VAL_U64 || kind == VAL_MAP || kind == VAL_GLOBAL ? 2 : 1;

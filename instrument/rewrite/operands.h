@@ -33,7 +33,9 @@ void operands_params_address(struct text *t, const struct ptx_func *f, const cha
  * one of the state space that is recorded. */
 void operands_values(const struct operands *w, const struct plan *p, const char *prefix,
 	unsigned first);
-/* After that, for wmma: changes %cs_v0 to the address of the part of the tile that the lane
+/* Loads the value that the instruction has written (VAL_LOADED). */
+void operands_loaded(const struct operands *w, const struct plan *p);
+/* After operands_values(), for wmma: changes %cs_v0 to the address of the part of the tile that the lane
  * accesses. */
 void operands_tile(const struct operands *w, const struct ptx_insn *i, const struct plan *p);
 

@@ -284,6 +284,94 @@ static bool tensormap(const struct ptx_insn *i, struct plan *p)
 	return true;
 }
 
+/* ---- tensor memory ---- */
+
+static void add_mma(const struct ptx_insn *i, struct plan *p)
+{
+	struct tc_syntax s;
+
+	tc_syntax_of(i, &s); /* plan_refuses() what it does not know */
+	add(p, s.d, VAL_TMEM);
+	add(p, s.a, s.form.a_tmem ? VAL_TMEM : VAL_U64);
+	add(p, s.b, VAL_U64);
+	if (s.meta)
+		add(p, s.meta, VAL_TMEM);
+	add(p, s.idesc, VAL_U32);
+	for (unsigned k = 0; s.scales[0] && k < 2; k++)
+		add(p, s.scales[k], VAL_TMEM);
+	for (unsigned k = 0; s.disabled && k < s.disabled->n; k++)
+		add(p, &s.disabled->list[k], VAL_U32);
+	if (s.enable)
+		add(p, s.enable, VAL_PRED);
+	if (s.mask)
+		add(p, s.mask, VAL_U64);
+}
+
+/* What is issued is recorded before. An alloc is recorded after, as its result is part of the record,
+ * and before, as it may wait. */
+static bool tcgen05(const struct ptx_insn *i, struct plan *p)
+{
+	struct tmem_form f;
+
+	p->class = PLAN_LANES;
+	p->sync = p->before = true;
+	switch ((enum ptx_op)i->op) {
+	case OP_tcgen05_alloc:
+		p->before = false;
+		p->after = p->waits = true;
+		p->window = ptx_space_of(i, 0) == PS_none;
+		add(p, &i->operand[0], VAL_SHARED);
+		add(p, &i->operand[1], VAL_U32);
+		p->value[p->nvalues].o = NULL;
+		p->value[p->nvalues++].kind = VAL_LOADED;
+		return p->uniform = true;
+	case OP_tcgen05_dealloc:
+		add(p, &i->operand[0], VAL_U32);
+		add(p, &i->operand[1], VAL_U32);
+		return p->uniform = true;
+	case OP_tcgen05_ld: case OP_tcgen05_ld_red: case OP_tcgen05_st:
+		tmem_form_of(i, &f);
+		add(p, f.address, VAL_TMEM);
+		return p->uniform = true;
+	case OP_tcgen05_cp:
+		add(p, &i->operand[1], VAL_U64);
+		add(p, &i->operand[0], VAL_TMEM);
+		return true;
+	case OP_tcgen05_shift:
+		add(p, &i->operand[0], VAL_TMEM);
+		return true;
+	case OP_tcgen05_mma: case OP_tcgen05_mma_sp: case OP_tcgen05_mma_ws: case OP_tcgen05_mma_ws_sp:
+		add_mma(i, p);
+		return true;
+	case OP_tcgen05_commit:
+		p->window = ptx_space_of(i, 0) == PS_none;
+		add(p, &i->operand[0], VAL_SHARED);
+		if (i->noperands > 1)
+			add(p, &i->operand[1], VAL_U32);
+		return true;
+	default:
+		return true; /* relinquish, waits (no other thread sees when they return), fences */
+	}
+}
+
+static const char *refused_tcgen05(const struct ptx_insn *i)
+{
+	struct tc_syntax s;
+	struct tmem_form f;
+	struct tc_cp c;
+
+	switch ((enum ptx_op)i->op) {
+	case OP_tcgen05_ld: case OP_tcgen05_ld_red: case OP_tcgen05_st:
+		return tmem_form_of(i, &f) ? "this access to tensor memory is not recorded" : NULL;
+	case OP_tcgen05_mma: case OP_tcgen05_mma_sp: case OP_tcgen05_mma_ws: case OP_tcgen05_mma_ws_sp:
+		return tc_syntax_of(i, &s) ? "this form of tcgen05.mma is not recorded" : NULL;
+	case OP_tcgen05_cp:
+		return tc_cp_of(i, &c) ? "this form of tcgen05.cp is not recorded" : NULL;
+	default:
+		return NULL;
+	}
+}
+
 static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
 {
 	return o->kind == PO_REG && f->reg[o->reg].type == TY_pred;
@@ -308,6 +396,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_BULK: yes = bulk(i, p); break;
 	case EF_MBARRIER: yes = mbarrier(i, p); break;
 	case EF_WGMMA: yes = wgmma(i, p); break;
+	case EF_TCGEN05: yes = tcgen05(i, p); break;
 	case EF_BARRIER: yes = barrier(i, p); break;
 	case EF_WARP_SYNC:
 		yes = p->before = true;
@@ -336,7 +425,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_NONE: /* the decoder follows the token that it counts */
 		yes = p->before = i->op == OP_mbarrier_pending_count;
 		break;
-	case EF_RANK: case EF_HINT: case EF_TCGEN05: case EF_GRID:
+	case EF_RANK: case EF_HINT: case EF_GRID:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -577,7 +666,7 @@ const char *plan_refuses(const struct ptx_insn *i)
 	struct wmma_part part;
 
 	switch (ptx_effect_of(i->op)) {
-	case EF_TCGEN05: return "tensor memory is not recorded";
+	case EF_TCGEN05: return refused_tcgen05(i);
 	case EF_GRID:
 		return i->op == OP_clusterlaunchcontrol_try_cancel
 			? "cluster launch control is not recorded" : NULL;

@@ -22,9 +22,11 @@ enum plan_kind {
 				      the kernel its offset */
 	VAL_PRED,                  /* 0 or 1 */
 	VAL_GLOBAL,                /* an address of global memory, two words */
+	VAL_TMEM,                  /* an address of tensor memory */
+	VAL_LOADED,                /* 32 bits that are loaded from value 0 after the instruction */
 };
 
-#define PLAN_VALUES 10
+#define PLAN_VALUES 16
 
 struct plan {
 	uint8_t class;             /* enum plan_class */
@@ -37,6 +39,7 @@ struct plan {
 	bool poll;                 /* a strong load */
 	bool waits;                /* also recorded before it, as a wait that has not succeeded
 				      yet */
+	bool uniform;              /* the lanes of a record mostly have the same words */
 	bool wgmma;                /* recorded together with its group (statement.c) */
 	uint8_t conflicts;         /* a store: register words that it writes, which lanes with
 				      the same address compare (conflict.h) */

@@ -53,6 +53,7 @@ struct rewrite_func {
 	char *refused;             /* why it cannot be checked; NULL: it can */
 	bool orders_grid;          /* plan_orders_grid() of it or of one of its functions, with
 				      --gpu-global */
+	bool tensor;               /* it or one of its functions has tcgen05 instructions */
 	bool hands_over;           /* ptx_hands_over() of an instruction, or it has a call */
 	bool unbounded_stack;      /* calls_unbounded() */
 	uint32_t unrecorded;       /* accesses to global memory that are not recorded */

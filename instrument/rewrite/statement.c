@@ -51,7 +51,7 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
-		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test, .label = w->labels++,
+		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .conflicts = p->conflicts, .reserve = w->reserve,
 		.drains = w->r->drains };
 
@@ -217,6 +217,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 		skip_unless_guard(w, i, p, label);
 		if (p->poll)
 			skip_repeated(w, i, site, label);
+		operands_loaded(&(struct operands){ &w->out, w->r, w->f }, p);
 		write_record(w, p, site);
 		text_printf(&w->out, "$CSE%u:\n", label);
 	}

@@ -5,6 +5,8 @@
 
 #include "machine.h"
 
+#include "libconsan/ptx/ptx.h"
+
 /* Operations not yet performed that belong to groups of one owner, in issue order. Groups are
  * numbered by owner: an operation carries the number of commits its owner had made before it. It
  * must be complete after a wait for n if commits - group > n. */
@@ -64,18 +66,17 @@ struct wg_async {                  /* state of one warpgroup */
 
 /* ---- tensor memory (tmem.h) ---- */
 
-enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 /* columns that are allocated at once */,
-	TMEM_STRIDE = TMEM_COLUMNS + 16 /* so that a column's cells are in different cache sets */ };
+enum { TMEM_STRIDE = TMEM_COLUMNS + 16 /* so that a column's cells are in different cache sets */ };
 
 struct tmem {
 	uint32_t (*cell)[TMEM_STRIDE]; /* TMEM_LANES of them, 64-aligned; NULL before the first alloc */
 	uint16_t units;            /* bit i: columns 32 i to 32 i + 31 are allocated */
 	bool relinquished;         /* no further allocation is allowed */
 	l64 changes;               /* incremented when alloc or dealloc may go on: they wait on it */
-	struct tmem_call {         /* .cta_group::2: a warp that meets one of the peer CTA */
+	struct tmem_meeting {      /* .cta_group::2: a warp that meets one of the peer CTA */
 		struct warp *by;   /* NULL: none */
-		uint32_t column, columns;
-		bool alloc, done;  /* done: with a warp of the peer; column: of an alloc its result */
+		struct tmem_call call; /* column: of an alloc that is done its result */
+		bool done;         /* with a warp of the peer */
 	} call;
 	struct group_list pending; /* cp, shift, mma and commit that this CTA's threads issued */
 };

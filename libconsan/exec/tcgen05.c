@@ -11,15 +11,10 @@
 
 #include <stdio.h>
 
-/* A register of a thread is one cell, or two 16-bit halves of neighbouring columns (.pack::16b,
- * .unpack::16b). */
 struct args {
+	struct tmem_form form;
 	uint32_t addr;             /* slot of the tensor-memory address */
-	bool store, halves;
 	bool used;                 /* ptx_load_is_read() */
-	uint16_t nregs;
-	uint16_t lanes, columns;   /* accessed, from the address on */
-	int32_t split;             /* .16x32bx2: columns between the two parts */
 	/* Which cell, counted from that of the address: the sum of what thread and register add */
 	uint32_t thread_at[LANES], reg_at[128];
 	uint32_t reg[128];
@@ -30,21 +25,11 @@ struct args {
 	bool abs, nan;
 };
 
-enum shape { S32x32b, S16x64b, S16x128b, S16x256b, S16x32bx2 };
-
-/* SHAPE(mod, shape, lanes, columns of .x1, registers of .x1) */
-#define SHAPES \
-	SHAPE(MOD_32x32b, S32x32b, 32, 1, 1) \
-	SHAPE(MOD_16x64b, S16x64b, 16, 2, 1) \
-	SHAPE(MOD_16x128b, S16x128b, 16, 4, 2) \
-	SHAPE(MOD_16x256b, S16x256b, 16, 8, 4) \
-	SHAPE(MOD_16x32bx2, S16x32bx2, 16, 1, 1)
-
 struct cell { unsigned lane, column; };
 
 /* The cell of register r of thread t, without halves (ISA, "Memory Layout" of the data movement
  * shapes). It is the sum of the cells of (t, 0) and (0, r). */
-static struct cell cell_of(enum shape shape, unsigned split, unsigned t, unsigned r)
+static struct cell cell_of(enum tmem_shape shape, unsigned split, unsigned t, unsigned r)
 {
 	switch (shape) {
 	case S32x32b:
@@ -61,77 +46,57 @@ static struct cell cell_of(enum shape shape, unsigned split, unsigned t, unsigne
 	return (struct cell){ 0, 0 };
 }
 
-static void place(struct args *a, enum shape shape)
+static void place(struct args *a)
 {
-	const unsigned wide = a->halves ? 2 : 1;
+	const struct tmem_form *f = &a->form;
+	const unsigned wide = f->halves ? 2 : 1;
 
 	for (unsigned t = 0; t < LANES; t++) {
-		const struct cell c = cell_of(shape, (unsigned)a->split, t, 0);
+		const struct cell c = cell_of((enum tmem_shape)f->shape, (unsigned)f->split, t, 0);
 
 		a->thread_at[t] = c.lane * TMEM_STRIDE + wide * c.column;
 	}
-	for (unsigned r = 0; r < a->nregs; r++) {
-		const struct cell c = cell_of(shape, (unsigned)a->split, 0, r);
+	for (unsigned r = 0; r < f->nregs; r++) {
+		const struct cell c = cell_of((enum tmem_shape)f->shape, (unsigned)f->split, 0, r);
 
 		a->reg_at[r] = c.lane * TMEM_STRIDE + wide * c.column;
 	}
 }
 
-/* Undefined for the ISA; hardware takes the lanes of the warp's own window (CUTLASS's example 93 relies
- * on it). So it is reported, and the kernel goes on. */
-static void report_window(struct warp *w, const struct xop *x, uint32_t at, unsigned nlanes)
-{
-	struct event e = ex_event(w, x, EV_FAULT, ~w->dead);
-	char why[100];
-
-	if (!w->sink)
-		return;
-	snprintf(why, sizeof why, "warp %u does not access lanes %u to %u", w->id, at >> 16,
-		(at >> 16) + nlanes - 1);
-	e.fault.fault = FAULT_TMEM_WINDOW;
-	e.fault.space = SP_TMEM;
-	e.fault.addr = at;
-	e.fault.bytes = 4;
-	e.fault.text = why;
-	ex_emit(w->cluster, &e);
-}
-
-/* The address, in the warp's window of 32 lanes, which is that of its rank modulo 4 (ISA, "Access
- * restrictions") */
+/* The address in the warp's window. False: the launch ends. */
 static bool in_window(struct warp *w, const struct xop *x, const struct args *a, uint32_t *addr)
 {
-	const uint32_t at = r32(w, a->addr)[__builtin_ctz(~w->dead)], lane = at >> 16;
+	const struct tmem *t = &w->cta->async->tmem;
+	struct refusal why;
 
+	*addr = r32(w, a->addr)[__builtin_ctz(~w->dead)];
 	for (unsigned l = 0; l < LANES; l++)
-		if (!(w->dead >> l & 1) && r32(w, a->addr)[l] != at) {
+		if (!(w->dead >> l & 1) && r32(w, a->addr)[l] != *addr) {
 			ex_fault(w, x, 1u << l, FAULT_TMEM_UNLIKE, SP_TMEM, r32(w, a->addr)[l], 4,
 				"the address differs between the lanes");
 			return false;
 		}
-	if (lane % 32 + a->lanes > 32) {
-		ex_fault(w, x, ~w->dead, FAULT_TMEM_WINDOW, SP_TMEM, at, 4,
-			"lanes %u to %u are not of one warp", lane, lane + a->lanes - 1);
-		return false;
+	if (refuse_window(&why, &a->form, *addr))
+		return !ex_refuse(w, x, ~w->dead, &why);
+	if (refuse_other_window(&why, &a->form, w->id, addr) && w->sink) {
+		struct event e = ex_event(w, x, EV_FAULT, ~w->dead);
+
+		e.fault = (struct event_fault){ .fault = (enum ev_fault)why.mode, .text = why.why,
+			.space = (enum ev_space)why.space, .addr = why.addr, .bytes = why.size };
+		ex_emit(w->cluster, &e);
 	}
-	if (lane / 32 != w->id % 4)
-		report_window(w, x, at, a->lanes);
-	*addr = (w->id % 4 * 32 + lane % 32) << 16 | (at & 0xffff);
-	return tmem_check(w, x, w->cta, *addr, a->lanes, a->columns);
+	if (refuse_tmem(&why, t->units, w->cta->rank, *addr, a->form.lanes, a->form.columns))
+		return !ex_refuse(w, x, ~w->dead, &why);
+	return true;
 }
 
-static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t at,
-	enum ev_mode mode)
+static void emit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t at)
 {
 	const struct args *a = x->i.p;
-	const unsigned n = a->columns - (a->split ? (unsigned)a->split : 0);
-	struct tc_areas s = { .n = 0 };
+	struct tc_areas s;
 
-	for (unsigned part = 0; part < (a->split ? 2u : 1u); part++) {
-		tc_area(&s, mode, OPERAND_NONE, 1u << w->cta->rank, (at & 0xffff) + (part ?
-			(unsigned)a->split : 0), n);
-		tc_area_lanes(&s, at >> 16, a->lanes);
-	}
-	tc_emit_warp(w, x, lanes, mode, a->used, &s);
+	tmem_areas(&a->form, at, w->cta->rank, &s);
+	tc_emit_warp(w, x, lanes, a->form.store ? MODE_WRITE : MODE_READ, a->used, &s);
 }
 
 /* ---- performing ---- */
@@ -161,7 +126,7 @@ static void reduce_all(struct warp *w, const struct args *a)
 	for (unsigned t = 0; t < LANES; t++) {
 		uint32_t sum = 0;
 
-		for (unsigned r = 0; r < a->nregs; r++) {
+		for (unsigned r = 0; r < a->form.nregs; r++) {
 			const uint32_t v = r32(w, a->reg[r])[t] & (a->abs ? 0x7fffffff : ~0u);
 
 			sum = r ? reduce(a, sum, v) : v;
@@ -172,12 +137,12 @@ static void reduce_all(struct warp *w, const struct args *a)
 
 static void load(struct warp *w, const struct args *a, const uint32_t *cell)
 {
-	for (unsigned r = 0; r < a->nregs; r++) {
+	for (unsigned r = 0; r < a->form.nregs; r++) {
 		const uint32_t *from = cell + a->reg_at[r];
 		l32 *to = r32(w, a->reg[r]);
 
 		for (unsigned t = 0; t < LANES; t++)
-			to[t] = !a->halves ? from[a->thread_at[t]]
+			to[t] = !a->form.halves ? from[a->thread_at[t]]
 				: (from[a->thread_at[t]] & 0xffff) | from[a->thread_at[t] + 1] << 16;
 	}
 	if (a->red)
@@ -186,12 +151,12 @@ static void load(struct warp *w, const struct args *a, const uint32_t *cell)
 
 static void store(const struct args *a, uint32_t *cell, const uint32_t *value)
 {
-	for (unsigned r = 0; r < a->nregs; r++)
+	for (unsigned r = 0; r < a->form.nregs; r++)
 		for (unsigned t = 0; t < LANES; t++) {
 			uint32_t *to = cell + a->reg_at[r] + a->thread_at[t];
 			const uint32_t v = *value++;
 
-			if (!a->halves) {
+			if (!a->form.halves) {
 				*to = v;
 				continue;
 			}
@@ -210,7 +175,7 @@ static void perform(struct warp *w, size_t n)
 		const struct args *a = o->args;
 		uint32_t *cell = &w->cta->async->tmem.cell[o->at >> 16][o->at & 0xffff];
 
-		if (a->store)
+		if (a->form.store)
 			store(a, cell, q->stored.at + o->value);
 		else
 			load(w, a, cell);
@@ -227,7 +192,7 @@ static bool names(const struct args *a, const uint32_t *slot, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (a->red && slot[i] == a->result)
 			return true;
-		for (unsigned r = 0; r < a->nregs; r++)
+		for (unsigned r = 0; r < a->form.nregs; r++)
 			if (slot[i] == a->reg[r])
 				return true;
 	}
@@ -240,7 +205,7 @@ static void force(struct warp *w, bool is_store, const uint32_t *slot, unsigned 
 	for (size_t i = w->async->access.n; i-- > 0;) {
 		const struct args *a = w->async->access.at[i].args;
 
-		if (a->store == is_store && (!slot || names(a, slot, n))) {
+		if (a->form.store == is_store && (!slot || names(a, slot, n))) {
 			perform(w, i + 1);
 			return;
 		}
@@ -262,9 +227,9 @@ static void issue(struct warp *w, const struct args *a, uint32_t at)
 	const enum exec_async when = w->cluster->grid->l->async;
 
 	vec_push(&q->access, ((struct tmem_access){ a, at, q->stored.n }));
-	if (a->store) {
-		vec_reserve(&q->stored, q->stored.n + a->nregs * LANES);
-		for (unsigned r = 0; r < a->nregs; r++, q->stored.n += LANES)
+	if (a->form.store) {
+		vec_reserve(&q->stored, q->stored.n + a->form.nregs * LANES);
+		for (unsigned r = 0; r < a->form.nregs; r++, q->stored.n += LANES)
 			memcpy(q->stored.at + q->stored.n, r32(w, a->reg[r]), LANES * 4);
 	}
 	if (when == ASYNC_EARLY || (when == ASYNC_RANDOM && (ex_random(w->cluster) & 1)))
@@ -281,7 +246,8 @@ static enum step op_access(struct warp *w, const struct xop *x, uint32_t lanes)
 		return step;
 	if (!in_window(w, x, a, &at))
 		return STEP_FAULT;
-	emit(w, x, lanes, at, a->store ? MODE_WRITE : MODE_READ);
+	if (w->sink)
+		emit(w, x, lanes, at);
 	issue(w, a, at);
 	return STEP_NEXT;
 }
@@ -307,53 +273,23 @@ static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 
 /* ---- decoding ---- */
 
-static unsigned repetitions(const struct ptx_insn *i)
+static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
-	const enum ptx_mod first = MOD_x1, m = ptx_pick(i, MG_num);
-
-	return m ? 1u << (m - first) : 1;
-}
-
-static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool is_store,
-	bool red)
-{
-	const unsigned first = is_store ? 0 : red ? 2 : 1; /* of the operands: the address */
-	const bool split = ptx_has(i, MOD_16x32bx2);
-	const struct ptx_operand *v = &i->operand[!is_store ? 0 : split ? 2 : 1];
-	const unsigned times = repetitions(i);
 	struct args *a = dec_alloc(d, sizeof *a);
-	enum shape shape;
+	const struct tmem_form *f = &a->form;
+	const char *why = tmem_form_of(i, &a->form);
 
-	switch (ptx_pick(i, MG_tshape)) {
-#define SHAPE(mod, s, l, c, n) case mod: \
-	shape = s; a->lanes = l; a->columns = (uint16_t)(c * times); \
-	a->nregs = (uint16_t)(n * times); break;
-	SHAPES
-#undef SHAPE
-	default:
-		return dec_unsupported(d, "this shape of a tensor memory access");
-	}
-	a->store = is_store;
-	a->halves = ptx_has(i, is_store ? MOD_unpack_16b : MOD_pack_16b);
-	if (a->halves)
-		a->columns *= 2;
-	if (split) {
-		a->split = (int32_t)i->operand[first + 1].imm;
-		if (a->split < 0)
-			return dec_unsupported(d, "a negative distance between the two parts");
-		a->columns = (uint16_t)(a->columns + a->split);
-	}
-	if (a->nregs > ARRAY_SIZE(a->reg) || (v->kind == PO_VEC ? v->n : 1) != a->nregs)
-		return dec_unsupported(d, "a tensor memory access with another number of registers");
-	place(a, shape);
-	if (!dec_tmem(d, &i->operand[first], &a->addr))
+	if (why)
+		return dec_unsupported(d, "%s", why);
+	place(a);
+	if (!dec_tmem(d, f->address, &a->addr))
 		return false;
-	for (unsigned r = 0; r < a->nregs; r++) {
-		const struct ptx_operand *o = v->kind == PO_VEC ? &v->list[r] : v;
+	for (unsigned r = 0; r < f->nregs; r++) {
+		const struct ptx_operand *o = f->regs->kind == PO_VEC ? &f->regs->list[r] : f->regs;
 
-		a->reg[r] = is_store ? dec_src(d, o, TY_b32) : dec_dst(d, o, TY_b32);
+		a->reg[r] = f->store ? dec_src(d, o, TY_b32) : dec_dst(d, o, TY_b32);
 	}
-	a->used = !is_store && dec_load_is_read(d, i);
+	a->used = !f->store && dec_load_is_read(d, i);
 	x->i.p = a;
 	x->fn = op_access;
 	return true;
@@ -361,7 +297,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 
 DECODER(tcgen05_ld)
 {
-	return decode(d, i, x, false, false);
+	return decode(d, i, x);
 }
 
 /* Each thread gets the reduction of its own registers, which are columns of one lane. */
@@ -369,7 +305,7 @@ DECODER(tcgen05_ld_red)
 {
 	struct args *a;
 
-	if (!decode(d, i, x, false, true))
+	if (!decode(d, i, x))
 		return false;
 	a = (struct args *)x->i.p;
 	a->red = ptx_pick(i, MG_redop);
@@ -387,7 +323,7 @@ DECODER(tcgen05_ld_red)
 
 DECODER(tcgen05_st)
 {
-	return decode(d, i, x, true, false);
+	return decode(d, i, x);
 }
 
 #define BARE(id, handler, what) \

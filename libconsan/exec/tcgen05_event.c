@@ -2,28 +2,6 @@
 #include "tmem.h"
 #include "tcgen05_event.h"
 
-void tc_area(struct tc_areas *s, enum ev_mode mode, enum ev_operand operand, uint32_t ctas,
-	uint32_t column, uint32_t columns)
-{
-	if (s->n < ARRAY_SIZE(s->at))
-		s->at[s->n++] = (struct ev_area){ .column = (uint16_t)column,
-			.columns = (uint16_t)columns, .ctas = (uint16_t)ctas, .mode = mode,
-			.operand = operand };
-}
-
-void tc_area_lanes(struct tc_areas *s, unsigned first, unsigned n)
-{
-	struct ev_area *a = &s->at[s->n - 1];
-
-	for (unsigned l = first; l < first + n && l < TMEM_LANES; l++)
-		a->lanes[l / 32] |= 1u << l % 32;
-}
-
-uint32_t tc_mask(struct cta *const cta[2], unsigned n)
-{
-	return 1u << cta[0]->rank | (n > 1 ? 1u << cta[1]->rank : 0);
-}
-
 void tc_emit_alloc(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_kind kind,
 	uint32_t column, uint32_t columns, bool pair)
 {
@@ -79,22 +57,11 @@ void tc_emit_fence(struct warp *w, const struct xop *x, uint32_t lanes, bool bef
 
 /* ---- operations of one thread ---- */
 
-void tc_spans(struct warp *w, struct event_tcgen05 *t, const uint32_t *piece, unsigned n)
-{
-	struct ev_span *at;
-
-	vec_reserve(&w->async->spans, t->spans.n + n);
-	at = w->async->spans.at;
-	t->spans.n = (uint16_t)(t->spans.n + wg_desc_spans(piece, n, at + t->spans.n));
-	t->spans.at = at;
-}
-
 void tc_emit(struct warp *w, const struct xop *x, uint32_t lanes, const struct async_op *op,
-	struct event_tcgen05 t, const struct tc_areas *s)
+	struct event_tcgen05 t)
 {
 	struct event e = ex_event(w, x, EV_TCGEN05, op->lanes);
 
-	t.areas = (struct ev_areas){ s->at, (uint16_t)s->n };
 	t.async_op = op->id;
 	t.several = (lanes & (lanes - 1)) != 0;
 	e.tcgen05 = t;

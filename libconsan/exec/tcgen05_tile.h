@@ -9,16 +9,7 @@
 
 #include "simd.h"
 
-/* Element types as operands hold them. 4- and 6-bit types: _x, as kind::f8f6f4 has them in shared
- * memory, 16 packed elements at the start of each 16 bytes; _b, in tensor memory, a byte each; the
- * others dense. */
-enum tc_in { TC_f16, TC_bf16, TC_tf32, TC_e4m3, TC_e5m2, TC_e3m2_x, TC_e2m3_x, TC_e2m1_x, TC_e3m2_b,
-	TC_e2m3_b, TC_e2m1_b, TC_e2m1, TC_s8, TC_u8 };
-enum tc_acc { TC_ACC_f32, TC_ACC_f16, TC_ACC_s32 };
-
-/* The most of a CTA; B can have columns before the first one that is used (.ws, column shift) */
-enum { TC_M = 128, TC_N = 256, TC_MORE = 32, TC_B = TC_N + TC_MORE, TC_K = 128, TC_ROW_A = 48,
-	TC_ROW_B = 64 /* bytes along K */ };
+#include "libconsan/ptx/ptx.h"
 
 struct tc_tile {
 	uint16_t m, n, k;          /* rows of this CTA, columns, elements along k */

@@ -24,30 +24,6 @@ void tmem_free(struct cta *c)
 	vec_free(&t->pending);
 }
 
-bool tmem_inside(const struct cta *c, uint32_t addr, unsigned lanes, unsigned columns)
-{
-	const struct tmem *t = &c->async->tmem;
-	const uint32_t lane = addr >> 16, column = addr & 0xffff;
-
-	if (!columns || lane + lanes > TMEM_LANES || column + columns > TMEM_COLUMNS)
-		return false;
-	for (uint32_t u = column / TMEM_UNIT; u <= (column + columns - 1) / TMEM_UNIT; u++)
-		if (!(t->units >> u & 1))
-			return false;
-	return true;
-}
-
-bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32_t addr,
-	unsigned nlanes, unsigned columns)
-{
-	if (tmem_inside(c, addr, nlanes, columns))
-		return true;
-	ex_fault(w, x, ~w->dead, FAULT_TMEM_ADDRESS, SP_TMEM, addr, 4 * columns, "lanes %u to %u, "
-		"columns %u to %u of the tensor memory of CTA %u are not allocated", addr >> 16,
-		(addr >> 16) + nlanes - 1, addr & 0xffff, (addr & 0xffff) + columns - 1, c->rank);
-	return false;
-}
-
 unsigned tc_ctas(const struct cta *c, bool pair, struct cta *cta[2])
 {
 	struct cluster *cl = c->cluster;
@@ -61,18 +37,17 @@ unsigned tc_ctas(const struct cta *c, bool pair, struct cta *cta[2])
 	return 2;
 }
 
-bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, const uint32_t *piece,
-	unsigned n, struct cta *const cta[2], unsigned ctas)
+struct tc_view tc_view(const struct cta *c, bool pair)
 {
-	uint32_t top = 0;
+	struct cta *cta[2];
+	struct tc_view v = { .nctas = c->cluster->info.nctas, .n = tc_ctas(c, pair, cta) };
 
-	for (unsigned i = 0; i < n; i++)
-		top = piece[i] > top ? piece[i] : top;
-	for (unsigned h = 0; h < ctas; h++)
-		if (top + 16 > cta[h]->shared_bytes)
-			return !ex_fault(w, x, ~w->dead, FAULT_TCGEN05_OPERAND, SP_SHARED, top, 0, "%s reaches to 0x%x, beyond the %u bytes of shared "
-				"memory of CTA %u", name, top + 15, cta[h]->shared_bytes, cta[h]->rank);
-	return true;
+	for (unsigned h = 0; h < v.n; h++) {
+		v.cta[h].rank = cta[h]->rank;
+		v.cta[h].shared_bytes = cta[h]->shared_bytes;
+		v.cta[h].units = cta[h]->async->tmem.units;
+	}
+	return v;
 }
 
 /* ---- the pipe ---- */
@@ -119,15 +94,15 @@ static void explain_alloc(const struct warp *w, const struct xwait *wait, struct
 static void explain_call(const struct warp *w, const struct xwait *wait, struct event_blocked *e,
 	char *buf, size_t n)
 {
-	const struct tmem_call *mine = &w->cta->async->tmem.call;
+	const struct tmem_meeting *mine = &w->cta->async->tmem.call;
 
 	(void)wait;
 	if (mine->by != w)
 		snprintf(buf, n, "waits for another warp of this CTA, which has not ended its %s with "
-			"cta_group::2", mine->alloc ? "tcgen05.alloc" : "tcgen05.dealloc");
+			"cta_group::2", mine->call.alloc ? "tcgen05.alloc" : "tcgen05.dealloc");
 	else
 		snprintf(buf, n, "waits for a warp of CTA %u to execute tcgen05.%s with cta_group::2, too",
-			w->cta->rank ^ 1u, mine->alloc ? "alloc" : "dealloc");
+			w->cta->rank ^ 1u, mine->call.alloc ? "alloc" : "dealloc");
 	e->text = buf;
 }
 
@@ -138,17 +113,6 @@ static enum step wait_for_columns(struct warp *w, uint32_t n)
 	w->wait.explain = explain_alloc;
 	w->wait.arg = n;
 	return step;
-}
-
-static bool valid_columns(uint32_t n)
-{
-	return n >= TMEM_UNIT && n <= TMEM_COLUMNS && !(n & (n - 1));
-}
-
-static enum step refuse_columns(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t n)
-{
-	return ex_fault(w, x, lanes, FAULT_TMEM_COLUMNS, SP_TMEM, n, 0,
-		"%u columns: neither 32, 64, 128, 256 nor 512", n);
 }
 
 static void take(struct tmem *t, uint32_t column, unsigned n)
@@ -172,6 +136,7 @@ static enum step meet(struct warp *w, const struct xop *x, uint32_t lanes, bool 
 {
 	struct tmem *t = &w->cta->async->tmem, *peer;
 	struct cta *cta[2];
+	struct refusal why;
 	enum step step;
 
 	if (tc_ctas(w->cta, true, cta) < 2)
@@ -179,19 +144,15 @@ static enum step meet(struct warp *w, const struct xop *x, uint32_t lanes, bool 
 			"the cluster has no pairs of CTAs");
 	peer = &cta[!(w->cta->rank & 1)]->async->tmem;
 	if (!t->call.by)
-		t->call = (struct tmem_call){ w, *column, columns, alloc, false };
+		t->call = (struct tmem_meeting){ w, { *column, columns, alloc }, false };
 	if (t->call.by != w || (!t->call.done && (!peer->call.by || peer->call.done))) {
 		step = ex_wait(w, WAIT_TMEM, &t->changes, ~0ull, columns);
 		w->wait.explain = explain_call;
 		return step;
 	}
 	if (!t->call.done) {
-		if (peer->call.alloc != alloc || peer->call.columns != columns
-				|| (!alloc && peer->call.column != *column))
-			return ex_fault(w, x, lanes, FAULT_TMEM_PAIR, SP_TMEM, *column, 4 * columns,
-				"the warp of CTA %u executes tcgen05.%s of %u columns at %u", w->cta->rank ^ 1u,
-				peer->call.alloc ? "alloc" : "dealloc", peer->call.columns,
-				peer->call.alloc ? 0 : peer->call.column);
+		if (refuse_meeting(&why, &t->call.call, &peer->call.call, w->cta->rank ^ 1u))
+			return ex_refuse(w, x, lanes, &why);
 		if (alloc) {
 			const uint32_t at = first_fit((uint32_t)(t->units | peer->units), columns);
 
@@ -199,12 +160,12 @@ static enum step meet(struct warp *w, const struct xop *x, uint32_t lanes, bool 
 				return wait_for_columns(w, columns);
 			take(t, at, columns);
 			take(peer, at, columns);
-			t->call.column = peer->call.column = at;
+			t->call.call.column = peer->call.call.column = at;
 		}
 		peer->call.done = true;
 		peer->changes++;
 	}
-	*column = t->call.column;
+	*column = t->call.call.column;
 	t->call.by = NULL;
 	t->changes++;
 	return STEP_NEXT;
@@ -229,6 +190,7 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
 	const unsigned l = (unsigned)__builtin_ctz(lanes);
+	struct refusal why;
 	struct xplace p;
 	uint32_t column = 0, n;
 	enum step step;
@@ -237,11 +199,8 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 		return step;
 	if (!uniform(w, x, lanes, x->o[2], "the number of columns", &n))
 		return STEP_FAULT;
-	if (!valid_columns(n))
-		return refuse_columns(w, x, lanes, n);
-	if (t->relinquished)
-		return ex_fault(w, x, lanes, FAULT_TMEM_PERMIT, SP_TMEM, 0, 0,
-			"this CTA has given up its permit to allocate");
+	if (refuse_columns(&why, n) || refuse_permit(&why, t->relinquished))
+		return ex_refuse(w, x, lanes, &why);
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, get_addr(x, 0), l), 4, 4, true,
 			&p))
 		return STEP_FAULT;
@@ -266,6 +225,7 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	struct tmem *t = &w->cta->async->tmem;
+	struct refusal why;
 	uint32_t at, n;
 	enum step step;
 
@@ -275,11 +235,8 @@ static enum step op_dealloc(struct warp *w, const struct xop *x, uint32_t lanes)
 			|| !uniform(w, x, lanes, x->o[1], "the number of columns", &n))
 		return STEP_FAULT;
 	at &= 0xffff;
-	if (!valid_columns(n))
-		return refuse_columns(w, x, lanes, n);
-	if (!tmem_inside(w->cta, at, TMEM_LANES, n))
-		return ex_fault(w, x, lanes, FAULT_TMEM_FREE, SP_TMEM, at, 4 * n, "columns %u to %u are not "
-			"allocated", at, at + n - 1);
+	if (refuse_columns(&why, n) || refuse_free(&why, t->units, at, n))
+		return ex_refuse(w, x, lanes, &why);
 	if (x->i.u) {
 		step = meet(w, x, lanes, false, &at, n);
 		if (step != STEP_NEXT)

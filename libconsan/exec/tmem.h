@@ -8,16 +8,6 @@
 /* tmem.c */
 void tmem_begin(struct cta *c);
 void tmem_free(struct cta *c);
-/* Are these columns allocated in this CTA, and lanes and columns in range? */
-bool tmem_inside(const struct cta *c, uint32_t addr, unsigned lanes, unsigned columns);
-/* False if not: the launch ends with the reason. */
-bool tmem_check(struct warp *w, const struct xop *x, const struct cta *c, uint32_t addr,
-	unsigned nlanes, unsigned columns);
-
-/* Are all these 16-byte pieces in the shared memory of each CTA? name: of the operand. False: as
- * above. */
-bool tc_pieces_inside(struct warp *w, const struct xop *x, const char *name, const uint32_t *piece,
-	unsigned n, struct cta *const cta[2], unsigned ctas);
 /* tcgen05.c: performs the warp's pending loads up to the newest that writes one of these slots;
  * slot NULL: all */
 void tmem_force_loads(struct warp *w, const uint32_t *slot, unsigned n);
@@ -34,5 +24,7 @@ void tc_issue(struct warp *w, struct tc_op *o);
 void tc_begin(struct cluster *c, struct tc_op *o);
 /* The CTAs of a pair, or this one alone: cta[0] has the even rank. Returns how many. */
 unsigned tc_ctas(const struct cta *c, bool pair, struct cta *cta[2]);
+/* What the checks of operands know of them */
+struct tc_view tc_view(const struct cta *c, bool pair);
 
 #endif

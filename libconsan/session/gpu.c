@@ -123,6 +123,7 @@ static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic, .sm = l->sm,
 		.regs_per_thread = (l->nregs + 7) & ~7u, /* as allocated */
+		.tensor = f->tensor,
 		.symbols = symbols, .nsymbols = f->nsymbols, .queue = l->queue,
 		.programmatic = l->programmatic, .clustered = l->clustered, .apart = !f->hands_over };
 
