@@ -24,23 +24,98 @@ static void find_cxx(void)
 	memcpy(&cxx, &at, sizeof cxx);
 }
 
-/* Without a C++ runtime: _Z <length><name> ... and _ZN (<length><name>)+ E ... */
+static const char *skip(const char *s);
+
+/* Past the E that ends the list at s; NULL if it has none. */
+static const char *skip_list(const char *s)
+{
+	while (s && *s && *s != 'E')
+		s = skip(s);
+	return s && *s ? s + 1 : NULL;
+}
+
+/* L <type> <value> E, or L _Z <encoding> E */
+static const char *skip_literal(const char *s)
+{
+	if (!strncmp(s, "_Z", 2))
+		return skip_list(s + 2);
+	s = skip(s);
+	s = s ? strchr(s, 'E') : NULL;
+	return s ? s + 1 : NULL;
+}
+
+/* <length><name>, where s is at a digit; NULL if the name is too short. */
+static const char *skip_name(const char *s)
+{
+	char *end;
+	unsigned long n = strtoul(s, &end, 10);
+
+	return n <= strlen(end) ? end + n : NULL;
+}
+
+/* Past one production of the Itanium C++ ABI's mangling (its section 5.1), or a letter of one that
+ * is not a list; NULL if it does not end. Tells where template arguments end, not what they are. */
+static const char *skip(const char *s)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (isdigit((unsigned char)*s))
+		return skip_name(s);
+	if (strchr("NIJFXZ", *s))
+		return skip_list(s + 1);
+	if (*s == 'L')
+		return skip_literal(s + 1);
+	if (*s == 'D' && (s[1] == 't' || s[1] == 'T'))
+		return skip_list(s + 2);
+	if (*s == 'U' && s[1] == 'l') {
+		s = skip_list(s + 2);
+		return s ? s + strspn(s, digits) + 1 : NULL;
+	}
+	if (strchr("STA", *s) || (*s == 'U' && s[1] == 't')) {
+		size_t n = strspn(s + 1 + (*s == 'U'), digits) + 1 + (*s == 'U');
+
+		return s[n] ? s + n + 1 : NULL;
+	}
+	if (strchr("CD", *s) && s[1])
+		return s + 2;
+	return s + 1;
+}
+
+/* Without the C++ runtime, or for names that it refuses (some of CUTLASS's, of more than a
+ * thousand characters): the name of the function, its template arguments as <...>. */
 static char *plain(const char *s)
 {
 	bool nested = s[2] == 'N';
 	struct text t = { 0 };
-	char *end;
+	const char *end, *last = NULL; /* the last name, of n characters */
+	int n = 0;
 
-	for (s += nested ? 3 : 2; isdigit((unsigned char)*s); s = end) {
-		unsigned long n = strtoul(s, &end, 10);
+	s += nested ? 3 : 2;
+	if (nested)
+		s += strspn(s, "rVKRO");
+	for (; s && *s && *s != 'E'; s = end) {
+		const char *sep = t.n ? "::" : "";
 
-		if (n > strlen(end) || (t.n && !nested))
+		end = skip(s);
+		if (isdigit((unsigned char)*s) && (nested || !last)) {
+			if (!end)
+				break;
+			last = s + strspn(s, "0123456789");
+			n = (int)(end - last);
+			text_printf(&t, "%s%.*s", sep, n, last);
+		} else if (*s == 'I' && last) {
+			text_printf(&t, "<...>");
+		} else if (!strncmp(s, "St", 2) && !t.n) {
+			text_printf(&t, "std");
+		} else if (nested && last && strchr("CD", *s) && isdigit((unsigned char)s[1])) {
+			text_printf(&t, "::%s%.*s", *s == 'D' ? "~" : "", n, last);
+		} else if (nested && t.n && islower((unsigned char)*s)) {
+			text_printf(&t, "::operator%s", !strncmp(s, "cl", 2) ? "()" : "");
 			break;
-		text_printf(&t, "%s%.*s", t.n ? "::" : "", (int)n, end);
-		end += n;
+		} else {
+			break;
+		}
 	}
-	if (t.n && *s == 'I')
-		text_printf(&t, "<...>");
 	return t.at;
 }
 
@@ -117,6 +192,8 @@ static void simplify(char *name)
 			depth--;
 		else if (*c == ' ' && !depth)
 			from = c + 1;
+		else if (!strncmp(c, "operator()", 10) && !depth)
+			c += 9;
 		else if (*c == '(' && !depth && strncmp(c, "(anonymous namespace)", 21)) {
 			*c = 0;
 			break;
@@ -138,7 +215,9 @@ char *demangle(const char *mangled, int how)
 	if (how == NAME_RAW || strncmp(mangled, "_Z", 2))
 		return base_strdup(mangled);
 	pthread_once(&once, find_cxx);
-	name = cxx && !cut ? cxx(mangled, NULL, NULL, &status) : plain(mangled);
+	name = cxx && !cut ? cxx(mangled, NULL, NULL, &status) : NULL;
+	if (!name)
+		name = plain(mangled);
 	if (!name)
 		return base_strdup(mangled);
 	drop_internal(name);

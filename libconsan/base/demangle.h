@@ -2,9 +2,9 @@
 #ifndef CONSAN_DEMANGLE_H
 #define CONSAN_DEMANGLE_H
 
-/* In the order of --demangle's values; NAME_BARE also has no template arguments. Returns the
- * mangled name if it cannot be demangled; the caller free()s the result. Uses the C++ runtime
- * library if it is installed; without it, only functions without templates are demangled. */
+/* In the order of --demangle's values; NAME_BARE also has no template arguments. Uses the C++
+ * runtime library if it is installed; what that cannot demangle becomes the nested name, with <...>
+ * for template arguments. Returns the mangled name if nothing fits; the caller free()s the result. */
 enum { NAME_FULL, NAME_SIMPLE, NAME_RAW, NAME_BARE };
 char *demangle(const char *mangled, int how);
 /* The name of a variable without its function or namespace; the caller free()s it. */

@@ -357,6 +357,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 	if (!m)
 		return;
 	m->inflight++;
+	mbar_copy(c, m, w, 1u << lane, b->tx_count);
 	async_op_add(c, (struct async_op){
 		.id = async_op_key(b->async_op, mbar_peer), .mbar = mbar, .phase = m->phase,
 		.slot = k + 1, .epoch = s->epoch,

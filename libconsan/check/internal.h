@@ -56,6 +56,17 @@ struct mb_view {                 /* what one warp last observed of an mbarrier *
 	uint32_t site, lanes;
 };
 
+/* Bytes expected in the current phase. The phase cannot complete before a plain expect_tx if an
+ * arrival is ordered after it, or if earlier operations expect more bytes than the copies that are
+ * not ordered after it deliver. */
+struct expectation {
+	struct past_op op;
+	int64_t bytes;
+	bool open;               /* a plain expect_tx, and no arrival is ordered after it */
+	int64_t before;          /* bytes that operations ordered before it expect */
+	int64_t others;          /* bytes of copies not ordered after it */
+};
+
 struct mbar {
 	uint16_t cta;
 	uint32_t addr;
@@ -69,7 +80,8 @@ struct mbar {
 	struct phase_release now, before, older; /* in this phase and in the two before */
 	struct past_op_list users; /* newest use by each warp and set of lanes */
 	struct past_op_list waits; /* observations that the previous phase is complete */
-	struct past_op_list expects; /* plain expect_tx not yet followed by an arrival */
+	VEC(struct expectation) expects; /* of this phase */
+	int64_t copied;          /* bytes of copies issued for this phase */
 	uint32_t expect_site;    /* the newest expect_tx, plain or with an arrival; 0: none */
 	struct past_op_list arrivals, arrivals_before; /* in this phase and in the one before */
 	bool signalled, signalled_before; /* asynchronous operations arrived in them, or bytes */
@@ -458,6 +470,8 @@ const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar);
 /* ---- mbar.c ---- */
 struct mbar *mbar_of(struct cluster *c, unsigned cta, uint32_t addr); /* or NULL */
 struct mbar *mbar_use(struct cluster *c, const struct event *e, unsigned cta, uint32_t addr);
+/* A copy of these bytes, which it will signal to the current phase, is issued. */
+void mbar_copy(struct cluster *c, struct mbar *m, struct warp *w, uint32_t lanes, int64_t bytes);
 /* Records that the completion of copies up to x.epoch will arrive on it. */
 void mbar_copies(struct mbar *m, struct past_op x);
 void mbar_cluster_end(struct cluster *c);

@@ -111,7 +111,7 @@ static void test(struct cluster *c, const struct event *e, struct mbar *m)
 	mbar_check_expects(c, e, m);
 	m->phase++;
 	m->pending = m->expected;
-	m->expected_tx = 0;
+	m->expected_tx = m->copied = 0;
 	m->late += m->inflight;
 	m->inflight = 0;
 	m->expects.n = 0;
@@ -207,7 +207,7 @@ void on_mbarrier_init(struct cluster *c, const struct event *e)
 	m->live = true;
 	m->reported = false;
 	m->expected = m->pending = i->arrivals;
-	m->tx = m->expected_tx = 0;
+	m->tx = m->expected_tx = m->copied = 0;
 	m->phase = 0;
 	m->inflight = m->late = 0;
 	m->init = warp_past_op(w, e->lanes, e->site);
@@ -333,16 +333,14 @@ void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 	if (!m)
 		return;
 	mbar_check_wait(c, e, m, w);
-	for (size_t i = 0; i < m->expects.n;) {
-		if (arrives_after(c, w, e->lanes, &m->expects.at[i]))
-			m->expects.at[i] = m->expects.at[--m->expects.n];
-		else
-			i++;
-	}
+	for (size_t i = 0; i < m->expects.n; i++)
+		m->expects.at[i].open &= !arrives_after(c, w, e->lanes, &m->expects.at[i].op);
 	if (a->flags & ARRIVE_EXPECT_TX) {
 		m->expect_site = e->site;
 		change_tx(c, e, m, a->tx_count * (int64_t)n);
 		m->expected_tx += a->tx_count * (int64_t)n;
+		vec_push(&m->expects, ((struct expectation){ .bytes = a->tx_count * (int64_t)n,
+			.op = warp_past_op(w, e->lanes, e->site) }));
 	}
 	note_op(&m->arrivals, warp_past_op(w, e->lanes, e->site));
 	publish(c, e, m, w);
@@ -371,18 +369,33 @@ void on_mbarrier_arrive(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
+void mbar_copy(struct cluster *c, struct mbar *m, struct warp *w, uint32_t lanes, int64_t bytes)
+{
+	m->copied += bytes;
+	for (size_t i = 0; i < m->expects.n; i++)
+		if (m->expects.at[i].open && !arrives_after(c, w, lanes, &m->expects.at[i].op))
+			m->expects.at[i].others += bytes;
+}
+
 void on_mbarrier_expect_tx(struct cluster *c, const struct event *e)
 {
 	const struct event_mbarrier_expect_tx *x = &e->mbarrier_expect_tx;
 	struct mbar *m = mbar_use(c, e, x->owner, x->addr);
 	int64_t bytes = x->tx_count * (int64_t)popcount(e->lanes);
+	struct warp *w = warp_of(c, e);
+	struct expectation new = { .bytes = bytes, .open = true };
 
 	if (!m)
 		return;
+	for (size_t i = 0; i < m->expects.n; i++)
+		if (warp_all_know(c, w, e->lanes, &m->expects.at[i].op))
+			new.before += m->expects.at[i].bytes;
+	new.others = m->copied;
+	new.op = warp_past_op(w, e->lanes, e->site);
 	change_tx(c, e, m, bytes);
 	m->expected_tx += bytes;
 	m->expect_site = e->site;
-	vec_push(&m->expects, warp_past_op(warp_of(c, e), e->lanes, e->site));
+	vec_push(&m->expects, new);
 }
 
 void on_mbarrier_complete_tx(struct cluster *c, const struct event *e)

@@ -95,13 +95,17 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	struct finding *f;
 
 	for (size_t i = 0; i < m->expects.n && !m->reported; i++) {
-		f = mbar_report(c, CS212, e, m, mbar_operation(e), &m->expects.at[i], "mbarrier.expect_tx");
+		const struct expectation *x = &m->expects.at[i];
+
+		if (!x->open || x->others < x->before)
+			continue;
+		f = mbar_report(c, CS212, e, m, mbar_operation(e), &x->op, "mbarrier.expect_tx");
 		if (!f)
 			continue;
 		report_edge(f, "no arrival of phase %llu is ordered after this expect_tx, so the phase may "
 			"complete before it", (unsigned long long)m->phase);
 		report_hint(f, HINT(arrive_expect_tx));
-		report_edit(f, m->expects.at[i].site, EDIT(arrive_expect_tx));
+		report_edit(f, x->op.site, EDIT(arrive_expect_tx));
 		report_send(c, f);
 	}
 }

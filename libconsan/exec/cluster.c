@@ -95,6 +95,18 @@ static struct warp *next_warp(struct cluster *c, const struct round *r, uint32_t
 	return w;
 }
 
+/* Nothing can progress: the time limits of the try_waits are over. A thread may test once whether a
+ * buffer is free and then go on, so that this is no deadlock yet. */
+static bool expire_waits(struct cluster *c)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < c->info.nctas; r++)
+		for (uint32_t i = 0; i < c->cta[r].nwarps; i++)
+			any |= !c->cta[r].warp[i]->done && warp_expire(c->cta[r].warp[i]);
+	return any;
+}
+
 enum turn cluster_turn(struct cluster *c)
 {
 	const bool may_spread = !c->grid->coupled && !c->grid->spread;
@@ -144,6 +156,8 @@ enum turn cluster_turn(struct cluster *c)
 				return TURN_STOP;
 			continue;
 		}
+		if (expire_waits(c))
+			continue;
 		return spin ? TURN_SPIN : TURN_DEAD;
 	}
 	if (may_spread || c->work != work_before || c->polls == polls_before)

@@ -322,6 +322,7 @@ enum run_result warp_run(struct warp *w);
 /* warp_run(), with the loads that it holds back (sched.c). */
 enum run_result sched_run(struct warp *w);
 bool warp_ready(struct warp *w); /* true if a fragment is runnable */
+bool warp_expire(struct warp *w); /* ends its try_waits that sleep, once for each until ex_work() */
 static inline bool frag_asleep(const struct frag *f)
 {
 	return f->blocked && (*f->wait.word & f->wait.mask) == f->wait.was;

@@ -160,6 +160,9 @@ struct warp {
 	bool retry;                /* this call repeats one that returned STEP_BLOCK; wait is as
 				      that call filled it */
 	uint64_t tried;            /* bit site % 64: a try_wait there has failed once */
+	uint64_t expire;           /* the same: the time limit of a try_wait there is over */
+	uint64_t expired;          /* the same: and was since cluster.work was expired_work */
+	uint64_t expired_work;
 	bool done;
 	uint64_t together;         /* cluster.events at its last warp_emit_together() */
 	struct xwait wait;         /* filled by a handler that returns STEP_BLOCK */

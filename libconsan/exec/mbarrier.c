@@ -375,12 +375,15 @@ static void wait_event(struct warp *w, const struct xop *x, uint32_t lanes, stru
 
 /* The time limit of a try_wait may expire at once (B26). With a seed it does so at random. Without
  * a seed it does so the first time that the warp would sleep there, so that every run detects code
- * that does not retry. */
+ * that does not retry. It also expires where nothing else can progress, see warp_expire(). */
 static bool try_wait_expires(struct warp *w, const struct xop *x)
 {
 	const uint64_t here = 1ull << (x->site & 63);
-	const bool first = !(w->tried & here);
+	const bool first = !(w->tried & here), over = w->expire & here;
 
+	w->expire &= ~here;
+	if (over)
+		return true;
 	if (w->cluster->grid->l->seed)
 		return !(ex_random(w->cluster) & 3);
 	w->tried |= here;

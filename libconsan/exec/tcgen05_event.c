@@ -16,18 +16,23 @@ void tc_emit_alloc(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_
 	ex_emit(w->cluster, &e);
 }
 
+/* Each lane stores the address: a lane's own store orders it with what that lane does before and
+ * after, as in the ISA's example, which loads the address at once. It is told as one store between
+ * two synchronisations of the warp, which hides races of other data between its lanes, across
+ * alloc. */
 void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *to)
 {
 	struct event e = ex_event(w, x, EV_ACCESS, lanes & -lanes);
+	struct event sync = ex_event(w, x, EV_WARP_SYNC, lanes);
 
 	if (!w->sink)
 		return;
+	sync.warp_sync.mask = lanes;
+	ex_emit(w->cluster, &sync);
 	e.access = (struct event_access){ .at = { .base = to->addr }, .bytes = 4, .mode = MODE_WRITE,
 		.space = to->space, .owner = (uint16_t)(to->cta ? to->cta->rank : w->cta->rank) };
 	ex_emit(w->cluster, &e);
-	/* the other lanes execute it, too, but are not ordered after the write of the first */
-	e = ex_event(w, x, EV_WARP_COLLECTIVE, lanes);
-	ex_emit(w->cluster, &e);
+	ex_emit(w->cluster, &sync);
 }
 
 void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_mode mode,

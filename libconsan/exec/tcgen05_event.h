@@ -10,7 +10,7 @@
 /* TMEM_ALLOC, TMEM_DEALLOC or TMEM_RELINQUISH */
 void tc_emit_alloc(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_kind kind,
 	uint32_t column, uint32_t columns, bool pair);
-/* The store of the address that alloc returns, by the first lane; before tc_emit_alloc(). */
+/* The store of the address that alloc returns; before tc_emit_alloc(). */
 void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *to);
 /* TMEM_ACCESS; TMEM_WAIT, if s is NULL. used: as in the event */
 void tc_emit_warp(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_mode mode,

@@ -69,6 +69,27 @@ bool warp_ready(struct warp *w)
 	return false;
 }
 
+bool warp_expire(struct warp *w)
+{
+	bool any = false;
+
+	if (w->expired_work != w->cluster->work)
+		w->expired = 0;
+	w->expired_work = w->cluster->work;
+	for (unsigned i = 0; i < w->nfrag; i++) {
+		struct frag *f = &w->frag[i];
+		const uint64_t here = 1ull << (w->code[f->pc].site & 63);
+
+		if (!f->blocked || f->wait.kind != WAIT_MBARRIER || w->expired & here)
+			continue;
+		w->expired |= here;
+		w->expire |= here;
+		f->blocked = false;
+		any = true;
+	}
+	return any;
+}
+
 /* Does the running fragment, at pc, stay the one to run, without joining another? */
 static bool stays_running(struct warp *w, uint32_t pc)
 {
@@ -137,7 +158,7 @@ void warp_start(struct warp *w)
 	w->nfrag = 0;
 	w->turn = 0;
 	w->polls = 0;
-	w->tried = 0;
+	w->tried = w->expire = w->expired = w->expired_work = 0;
 	w->done = false;
 	w->retry = false;
 	w->follow.n = 0;

@@ -219,6 +219,24 @@ Test(demangle, names)
 	s = demangle("_ZN40_INTERNAL_dc378730_13_wgmma_gemm_cu_main7produceEv", NAME_BARE);
 	cr_assert(!strcmp(s, "produce"), "%s", s);
 	free(s);
+	/* what the runtime library refuses: here, a template parameter without an argument */
+	s = demangle("_ZN7cutlass6kernel4GemmIN4cute5tupleIJiiLi128EEEELNS_5StyleE2ELb1EvEclERKT7_Pc",
+			NAME_FULL);
+	cr_assert_str_eq(s, "cutlass::kernel::Gemm<...>::operator()");
+	free(s);
+	s = demangle("_ZN7cutlass6kernel4GemmIN4cute5tupleIJiiLi128EEEELNS_5StyleE2ELb1EvEclERKT7_Pc",
+			NAME_BARE);
+	cr_assert_str_eq(s, "cutlass::kernel::Gemm::operator()");
+	free(s);
+	s = demangle("_ZN2ns5Tile2IZNS_1fEvEUlvE0_X4sizeIT_EEE3runIiEEvT9_", NAME_FULL);
+	cr_assert_str_eq(s, "ns::Tile2<...>::run<...>");
+	free(s);
+	s = demangle("_ZN2ns5Tile2IfEC1ERKT9_", NAME_FULL);
+	cr_assert_str_eq(s, "ns::Tile2<...>::Tile2");
+	free(s);
+	s = demangle("_Z3runIN4cute5tupleIJiEEEEvT9_", NAME_SIMPLE);
+	cr_assert_str_eq(s, "run<...>");
+	free(s);
 	s = demangle_variable("_ZZ6reducePKfPfiE1s");
 	cr_assert_str_eq(s, "s");
 	free(s);
