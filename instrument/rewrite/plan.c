@@ -354,6 +354,30 @@ static bool tcgen05(const struct ptx_insn *i, struct plan *p)
 	}
 }
 
+/* ---- cluster launch control ---- */
+
+static bool cancel(const struct ptx_insn *i, struct plan *p)
+{
+	p->class = PLAN_LANES;
+	p->before = true;
+	switch ((enum ptx_op)i->op) {
+	case OP_clusterlaunchcontrol_try_cancel:
+		p->sync = true;
+		add(p, &i->operand[0], VAL_SHARED);
+		add(p, &i->operand[1], VAL_SHARED);
+		return true;
+	case OP_clusterlaunchcontrol_query_cancel_is_canceled:
+	case OP_clusterlaunchcontrol_query_cancel_get_first_ctaid:
+	case OP_clusterlaunchcontrol_query_cancel_get_first_ctaid_x:
+	case OP_clusterlaunchcontrol_query_cancel_get_first_ctaid_y:
+	case OP_clusterlaunchcontrol_query_cancel_get_first_ctaid_z:
+		add(p, &i->operand[1], VAL_CANCELED);
+		return p->uniform = true;
+	default:
+		return p->before = false;
+	}
+}
+
 static const char *refused_tcgen05(const struct ptx_insn *i)
 {
 	struct tc_syntax s;
@@ -423,9 +447,10 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		yes = p->before = p->sync || plan_asserts(i);
 		break;
 	case EF_NONE: /* the decoder follows the token that it counts */
-		yes = p->before = i->op == OP_mbarrier_pending_count;
+		yes = i->op == OP_mbarrier_pending_count ? (p->before = true) : cancel(i, p);
 		break;
-	case EF_RANK: case EF_HINT: case EF_GRID:
+	case EF_GRID: yes = cancel(i, p); break;
+	case EF_RANK: case EF_HINT:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -668,8 +693,8 @@ const char *plan_refuses(const struct ptx_insn *i)
 	switch (ptx_effect_of(i->op)) {
 	case EF_TCGEN05: return refused_tcgen05(i);
 	case EF_GRID:
-		return i->op == OP_clusterlaunchcontrol_try_cancel
-			? "cluster launch control is not recorded" : NULL;
+		return i->op == OP_clusterlaunchcontrol_try_cancel && ptx_space_of(i, 0) == PS_none
+			? "cluster launch control with generic addresses is not recorded" : NULL;
 	case EF_UNKNOWN: return "an unknown instruction is not recorded";
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))
