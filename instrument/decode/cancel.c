@@ -1,5 +1,5 @@
-/* cancel: turns records of clusterlaunchcontrol into events. Clusters that a request cancels have no
- * records. */
+/* cancel: turns records of clusterlaunchcontrol into events. Clusters that a request cancels have
+ * no records. */
 #include "events.h"
 
 #include "libconsan/ptx/opcodes.h"
@@ -7,8 +7,8 @@
 
 enum { RESPONSE = 16 };
 
-static bool refused_request(struct dcluster *c, uint32_t warp, const struct record *r, unsigned lane,
-	uint64_t at, uint64_t mbar)
+static bool refused_request(struct dcluster *c, uint32_t warp, const struct record *r,
+	unsigned lane, uint64_t at, uint64_t mbar)
 {
 	const bool far = ptx_space_of(record_site(c, r->site)->insn, 0) != PS_shared;
 	const struct shared_view v = record_view(c, warp);

@@ -118,8 +118,8 @@ static void global_address(const struct operands *w, const struct ptx_operand *o
 	text_printf(t, "\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", k, k + 1);
 }
 
-static void tensor_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
-	unsigned k)
+static void tensor_address(const struct operands *w, const struct ptx_operand *o,
+	const char *prefix, unsigned k)
 {
 	struct text *t = w->out;
 
