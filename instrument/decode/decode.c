@@ -1,6 +1,7 @@
 /* decode: chooses by instruction what a record means. The events are the same that the
  * executor makes for the instruction. merge.c has brought the records into order. */
 #include "events.h"
+#include "libconsan/ptx/opcodes.h"
 
 void emit(struct dcluster *c, const struct event *e)
 {
@@ -79,9 +80,15 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		else
 			emit_exit(c, warp, r->site, r->lanes);
 		break;
-	case EF_NONE: emit_pending(c, warp, r); break;
+	case EF_NONE:
+		if (s->insn->op == OP_mbarrier_pending_count)
+			emit_pending(c, warp, r);
+		else
+			emit_cancel(c, warp, r);
+		break;
+	case EF_GRID: emit_cancel(c, warp, r); break;
 	case EF_TCGEN05: emit_tcgen05(c, warp, r); break;
-	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_GRID: case EF_UNKNOWN:
+	case EF_WGMMA: case EF_RANK: case EF_HINT: case EF_UNKNOWN:
 	case EF_COUNT:
 		break;
 	}

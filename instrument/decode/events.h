@@ -68,6 +68,8 @@ void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
 /* A token that the lanes' last arrival returned, or that their next wait takes. */
 void note_token(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r);
+/* clusterlaunchcontrol */
+void emit_cancel(struct dcluster *c, uint32_t warp, const struct record *r);
 /* Lanes of the warp have exited: others may have waited for them only, at an .aligned tcgen05. */
 void tcgen05_lanes_left(struct dcluster *c, uint32_t warp);
 /* After a fault: lanes that were left at such an instruction. */

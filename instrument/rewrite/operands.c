@@ -118,8 +118,8 @@ static void global_address(const struct operands *w, const struct ptx_operand *o
 	text_printf(t, "\tmov.b64 {%%cs_v%u, %%cs_v%u}, %%cs_e;\n", k, k + 1);
 }
 
-static void tensor_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
-	unsigned k)
+static void tensor_address(const struct operands *w, const struct ptx_operand *o,
+	const char *prefix, unsigned k)
 {
 	struct text *t = w->out;
 
@@ -223,6 +223,9 @@ void operands_values(const struct operands *w, const struct plan *p, const char 
 			global_address(w, o, p->generic && !v, k);
 		else if (kind == VAL_TMEM)
 			tensor_address(w, o, prefix, k);
+		else if (kind == VAL_CANCELED)
+			text_printf(w->out, "\tclusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %%cs_q, "
+				"%s;\n\tselp.b32 %s%u, 1, 0, %%cs_q;\n", operand_name(w->f, o->reg), prefix, k);
 		else if (kind == VAL_LOADED)
 			text_printf(w->out, "\tmov.b32 %s%u, 0;\n", prefix, k);
 		else

@@ -7,6 +7,7 @@
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "conflict.h"
+#include "plan_tensor.h"
 
 unsigned plan_address(const struct ptx_insn *i)
 {
@@ -16,7 +17,7 @@ unsigned plan_address(const struct ptx_insn *i)
 	return 0;
 }
 
-static void add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind)
+void plan_add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind)
 {
 	if (o->kind == PO_IMM && kind != VAL_SHARED)
 		return; /* the decoder takes it from the instruction */
@@ -57,11 +58,11 @@ static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	set_before_after(i, p);
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
-	add(p, a, VAL_SHARED);
+	plan_add(p, a, VAL_SHARED);
 	p->conflicts = p->class == PLAN_ADDRESS ? (uint8_t)conflict_words(f, i) : 0;
 	if (i->op == OP_st_bulk) {
 		p->class = PLAN_LANES;
-		add(p, &i->operand[1], VAL_U64);
+		plan_add(p, &i->operand[1], VAL_U64);
 	}
 	if (i->op == OP_st_async || i->op == OP_red_async) {
 		p->class = PLAN_LANES;
@@ -69,7 +70,7 @@ static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 		p->generic = false;
 		if (i->noperands < 3)
 			return false;
-		add(p, &i->operand[2], VAL_SHARED);
+		plan_add(p, &i->operand[2], VAL_SHARED);
 	}
 	return true;
 }
@@ -82,10 +83,10 @@ static bool async_copy(const struct ptx_insn *i, struct plan *p)
 	switch ((enum ptx_op)i->op) {
 	case OP_cp_async:
 		p->class = PLAN_ADDRESS;
-		add(p, &i->operand[0], VAL_SHARED);
+		plan_add(p, &i->operand[0], VAL_SHARED);
 		if (i->noperands > 3u + hint && i->operand[3].kind != PO_IMM) {
 			p->class = PLAN_LANES;
-			add(p, &i->operand[3], i->operand[3].kind == PO_REG &&
+			plan_add(p, &i->operand[3], i->operand[3].kind == PO_REG &&
 				i->operand[3].negated ? VAL_PRED : VAL_U32);
 		}
 		return true;
@@ -98,7 +99,7 @@ static bool async_copy(const struct ptx_insn *i, struct plan *p)
 		p->class = PLAN_LANES;
 		p->sync = true;
 		p->window = ptx_space_of(i, 0) == PS_none;
-		add(p, &i->operand[0], VAL_SHARED);
+		plan_add(p, &i->operand[0], VAL_SHARED);
 		return true;
 	default:
 		return true;
@@ -150,17 +151,17 @@ static bool bulk(const struct ptx_insn *i, struct plan *p)
 		return false;
 	p->class = PLAN_LANES;
 	p->sync = true;
-	add(p, b.shared, VAL_SHARED);
+	plan_add(p, b.shared, VAL_SHARED);
 	if (b.mbar)
-		add(p, b.mbar, VAL_SHARED);
+		plan_add(p, b.mbar, VAL_SHARED);
 	if (b.size)
-		add(p, b.size, VAL_U32);
+		plan_add(p, b.size, VAL_U32);
 	if (b.mask)
-		add(p, b.mask, VAL_U32);
+		plan_add(p, b.mask, VAL_U32);
 	if (b.tensor)
-		add(p, &b.other->list[0], VAL_MAP);
+		plan_add(p, &b.other->list[0], VAL_MAP);
 	else if (b.copy == COPY_PEER)
-		add(p, b.other, VAL_SHARED);
+		plan_add(p, b.other, VAL_SHARED);
 	return true;
 }
 
@@ -171,19 +172,19 @@ static bool mbarrier(const struct ptx_insn *i, struct plan *p)
 	p->class = PLAN_LANES;
 	p->sync = true;
 	p->window = ptx_space_of(i, 0) == PS_none;
-	add(p, &i->operand[a], VAL_SHARED);
+	plan_add(p, &i->operand[a], VAL_SHARED);
 	switch ((enum ptx_op)i->op) {
 	case OP_mbarrier_test_wait:
 	case OP_mbarrier_try_wait:
 		p->after = p->test = true;
 		p->remote = p->window;
 		if (ptx_has(i, MOD_parity))
-			add(p, &i->operand[a + 1], VAL_U32);
+			plan_add(p, &i->operand[a + 1], VAL_U32);
 		return i->operand[0].kind == PO_REG;
 	default:
 		p->before = true;
 		if (i->noperands > a + 1u)
-			add(p, &i->operand[a + 1], VAL_U32);
+			plan_add(p, &i->operand[a + 1], VAL_U32);
 		return true;
 	}
 }
@@ -203,9 +204,9 @@ static bool wgmma(const struct ptx_insn *i, struct plan *p)
 	case OP_wgmma_mma_async:
 	case OP_wgmma_mma_async_sp:
 		if (i->operand[1].kind != PO_VEC)
-			add(p, &i->operand[1], VAL_U64);
-		add(p, &i->operand[2], VAL_U64);
-		add(p, &i->operand[plan_scale_d(i)], VAL_PRED);
+			plan_add(p, &i->operand[1], VAL_U64);
+		plan_add(p, &i->operand[2], VAL_U64);
+		plan_add(p, &i->operand[plan_scale_d(i)], VAL_PRED);
 		return p->wgmma = true;
 	default:
 		return p->wgmma = true;
@@ -232,9 +233,9 @@ static bool barrier(const struct ptx_insn *i, struct plan *p)
 	p->class = PLAN_UNIFORM;
 	p->before = p->sync = true;
 	p->after = !arrive;
-	add(p, &i->operand[red], VAL_U32);
+	plan_add(p, &i->operand[red], VAL_U32);
 	if (red ? i->noperands == 4 : i->noperands == 2)
-		add(p, &i->operand[red + 1], VAL_U32);
+		plan_add(p, &i->operand[red + 1], VAL_U32);
 	return true;
 }
 
@@ -259,10 +260,10 @@ static bool collective(const struct ptx_insn *i, struct plan *p)
 		return false;
 	p->before = p->collective = true;
 	p->class = PLAN_LANES;
-	add(p, mask, VAL_U32);
+	plan_add(p, mask, VAL_U32);
 	if (i->op == OP_shfl_sync) {
-		add(p, &i->operand[2], VAL_U32);
-		add(p, &i->operand[3], VAL_U32);
+		plan_add(p, &i->operand[2], VAL_U32);
+		plan_add(p, &i->operand[3], VAL_U32);
 	}
 	return true;
 }
@@ -276,100 +277,12 @@ static bool tensormap(const struct ptx_insn *i, struct plan *p)
 	p->before = true;
 	p->class = PLAN_LANES;
 	if (i->op == OP_tensormap_replace) {
-		add(p, &i->operand[0], space == PS_shared ? VAL_SHARED : VAL_GLOBAL);
+		plan_add(p, &i->operand[0], space == PS_shared ? VAL_SHARED : VAL_GLOBAL);
 		return space != PS_none;
 	}
-	add(p, &i->operand[0], VAL_GLOBAL);
-	add(p, &i->operand[1], VAL_SHARED);
+	plan_add(p, &i->operand[0], VAL_GLOBAL);
+	plan_add(p, &i->operand[1], VAL_SHARED);
 	return true;
-}
-
-/* ---- tensor memory ---- */
-
-static void add_mma(const struct ptx_insn *i, struct plan *p)
-{
-	struct tc_syntax s;
-
-	tc_syntax_of(i, &s); /* plan_refuses() what it does not know */
-	add(p, s.d, VAL_TMEM);
-	add(p, s.a, s.form.a_tmem ? VAL_TMEM : VAL_U64);
-	add(p, s.b, VAL_U64);
-	if (s.meta)
-		add(p, s.meta, VAL_TMEM);
-	add(p, s.idesc, VAL_U32);
-	for (unsigned k = 0; s.scales[0] && k < 2; k++)
-		add(p, s.scales[k], VAL_TMEM);
-	for (unsigned k = 0; s.disabled && k < s.disabled->n; k++)
-		add(p, &s.disabled->list[k], VAL_U32);
-	if (s.enable)
-		add(p, s.enable, VAL_PRED);
-	if (s.mask)
-		add(p, s.mask, VAL_U64);
-}
-
-/* What is issued is recorded before. An alloc is recorded after, as its result is part of the record,
- * and before, as it may wait. */
-static bool tcgen05(const struct ptx_insn *i, struct plan *p)
-{
-	struct tmem_form f;
-
-	p->class = PLAN_LANES;
-	p->sync = p->before = true;
-	switch ((enum ptx_op)i->op) {
-	case OP_tcgen05_alloc:
-		p->before = false;
-		p->after = p->waits = true;
-		p->window = ptx_space_of(i, 0) == PS_none;
-		add(p, &i->operand[0], VAL_SHARED);
-		add(p, &i->operand[1], VAL_U32);
-		p->value[p->nvalues].o = NULL;
-		p->value[p->nvalues++].kind = VAL_LOADED;
-		return p->uniform = true;
-	case OP_tcgen05_dealloc:
-		add(p, &i->operand[0], VAL_U32);
-		add(p, &i->operand[1], VAL_U32);
-		return p->uniform = true;
-	case OP_tcgen05_ld: case OP_tcgen05_ld_red: case OP_tcgen05_st:
-		tmem_form_of(i, &f);
-		add(p, f.address, VAL_TMEM);
-		return p->uniform = true;
-	case OP_tcgen05_cp:
-		add(p, &i->operand[1], VAL_U64);
-		add(p, &i->operand[0], VAL_TMEM);
-		return true;
-	case OP_tcgen05_shift:
-		add(p, &i->operand[0], VAL_TMEM);
-		return true;
-	case OP_tcgen05_mma: case OP_tcgen05_mma_sp: case OP_tcgen05_mma_ws: case OP_tcgen05_mma_ws_sp:
-		add_mma(i, p);
-		return true;
-	case OP_tcgen05_commit:
-		p->window = ptx_space_of(i, 0) == PS_none;
-		add(p, &i->operand[0], VAL_SHARED);
-		if (i->noperands > 1)
-			add(p, &i->operand[1], VAL_U32);
-		return true;
-	default:
-		return true; /* relinquish, waits (no other thread sees when they return), fences */
-	}
-}
-
-static const char *refused_tcgen05(const struct ptx_insn *i)
-{
-	struct tc_syntax s;
-	struct tmem_form f;
-	struct tc_cp c;
-
-	switch ((enum ptx_op)i->op) {
-	case OP_tcgen05_ld: case OP_tcgen05_ld_red: case OP_tcgen05_st:
-		return tmem_form_of(i, &f) ? "this access to tensor memory is not recorded" : NULL;
-	case OP_tcgen05_mma: case OP_tcgen05_mma_sp: case OP_tcgen05_mma_ws: case OP_tcgen05_mma_ws_sp:
-		return tc_syntax_of(i, &s) ? "this form of tcgen05.mma is not recorded" : NULL;
-	case OP_tcgen05_cp:
-		return tc_cp_of(i, &c) ? "this form of tcgen05.cp is not recorded" : NULL;
-	default:
-		return NULL;
-	}
 }
 
 static bool is_predicate(const struct ptx_func *f, const struct ptx_operand *o)
@@ -396,12 +309,12 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 	case EF_BULK: yes = bulk(i, p); break;
 	case EF_MBARRIER: yes = mbarrier(i, p); break;
 	case EF_WGMMA: yes = wgmma(i, p); break;
-	case EF_TCGEN05: yes = tcgen05(i, p); break;
+	case EF_TCGEN05: yes = plan_tcgen05(i, p); break;
 	case EF_BARRIER: yes = barrier(i, p); break;
 	case EF_WARP_SYNC:
 		yes = p->before = true;
 		p->class = PLAN_LANES;
-		add(p, &i->operand[0], VAL_U32);
+		plan_add(p, &i->operand[0], VAL_U32);
 		break;
 	case EF_WARP: yes = collective(i, p); break;
 	case EF_CLUSTER:
@@ -415,7 +328,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		p->sync = ptx_effect_of(i->op) == EF_EXIT;
 		if (i->op == OP_fence_proxy_tensormap && i->noperands) {
 			p->class = PLAN_LANES;
-			add(p, &i->operand[0], VAL_GLOBAL);
+			plan_add(p, &i->operand[0], VAL_GLOBAL);
 		}
 		break;
 	case EF_CONTROL:
@@ -423,9 +336,10 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		yes = p->before = p->sync || plan_asserts(i);
 		break;
 	case EF_NONE: /* the decoder follows the token that it counts */
-		yes = p->before = i->op == OP_mbarrier_pending_count;
+		yes = i->op == OP_mbarrier_pending_count ? (p->before = true) : plan_cancel(i, p);
 		break;
-	case EF_RANK: case EF_HINT: case EF_GRID:
+	case EF_GRID: yes = plan_cancel(i, p); break;
+	case EF_RANK: case EF_HINT:
 	case EF_UNKNOWN: case EF_COUNT:
 		break;
 	}
@@ -471,7 +385,7 @@ static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, st
 	set_before_after(i, p);
 	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
-	add(p, a, VAL_GLOBAL);
+	plan_add(p, a, VAL_GLOBAL);
 	p->conflicts = p->class == PLAN_GLOBAL ? (uint8_t)conflict_words(f, i) : 0;
 	return true;
 }
@@ -484,7 +398,7 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 	p->before = true;
 	if (i->op == OP_cp_async) {
 		p->class = PLAN_GLOBAL;
-		add(p, &i->operand[1], VAL_GLOBAL);
+		plan_add(p, &i->operand[1], VAL_GLOBAL);
 		return true;
 	}
 	if (ptx_effect_of(i->op) != EF_BULK ||
@@ -496,13 +410,13 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 		return false;
 	p->class = PLAN_LANES;
 	if (!b.tensor) {
-		add(p, b.other, VAL_GLOBAL);
+		plan_add(p, b.other, VAL_GLOBAL);
 		return true;
 	}
 	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
-		add(p, &b.other->list[1].list[k], VAL_U32);
+		plan_add(p, &b.other->list[1].list[k], VAL_U32);
 	for (unsigned k = 0; b.offsets && k < b.offsets->n && k < 3; k++)
-		add(p, &b.offsets->list[k], VAL_U32);
+		plan_add(p, &b.offsets->list[k], VAL_U32);
 	return p->nvalues;
 }
 
@@ -539,8 +453,8 @@ bool plan_rank_of(const struct ptx_insn *i, struct plan *p)
 	p->before = true;
 	p->window = ptx_space_of(i, 0) == PS_none;
 	p->class = PLAN_LANES;
-	add(p, &i->operand[1], VAL_SHARED);
-	add(p, &i->operand[2], VAL_U32);
+	plan_add(p, &i->operand[1], VAL_SHARED);
+	plan_add(p, &i->operand[2], VAL_U32);
 	return true;
 }
 
@@ -647,7 +561,7 @@ bool plan_token_of(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	p->before = in;
 	p->after = out;
 	p->class = PLAN_LANES;
-	add(p, out ? out : in, VAL_U64);
+	plan_add(p, out ? out : in, VAL_U64);
 	return true;
 }
 
@@ -666,10 +580,10 @@ const char *plan_refuses(const struct ptx_insn *i)
 	struct wmma_part part;
 
 	switch (ptx_effect_of(i->op)) {
-	case EF_TCGEN05: return refused_tcgen05(i);
+	case EF_TCGEN05: return plan_tcgen05_refuses(i);
 	case EF_GRID:
-		return i->op == OP_clusterlaunchcontrol_try_cancel
-			? "cluster launch control is not recorded" : NULL;
+		return i->op == OP_clusterlaunchcontrol_try_cancel && ptx_space_of(i, 0) == PS_none
+			? "cluster launch control with generic addresses is not recorded" : NULL;
 	case EF_UNKNOWN: return "an unknown instruction is not recorded";
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))

@@ -22,6 +22,7 @@ enum plan_kind {
 				      the kernel its offset */
 	VAL_PRED,                  /* 0 or 1 */
 	VAL_GLOBAL,                /* an address of global memory, two words */
+	VAL_CANCELED,              /* a response of clusterlaunchcontrol: 1 if it canceled a cluster */
 	VAL_TMEM,                  /* an address of tensor memory */
 	VAL_LOADED,                /* 32 bits that are loaded from value 0 after the instruction */
 };

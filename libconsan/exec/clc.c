@@ -177,18 +177,21 @@ static bool fill(struct warp *w, const struct xop *x, unsigned l, struct request
 {
 	const enum ptx_space space = (enum ptx_space)x->i.w[W_SPACE];
 	const uint64_t addr = ex_addr(w, get_addr(x, 0), l);
+	struct refusal why;
 	struct xplace p;
 	struct cta *mbar;
 
 	if (!ex_resolve(w, x, 1u << l, space, addr, RESPONSE, 1, true, &p) || !mbar_place(w, x, l,
 			space, ex_addr(w, get_addr(x, 2), l), true, &mbar, &r->mbar))
 		return false;
-	if (p.space != SP_SHARED || p.cta != w->cta || p.addr % RESPONSE || mbar != w->cta) {
-		ex_fault(w, x, 1u << l, FAULT_CANCEL_OPERAND, p.space, p.addr, RESPONSE, "%s",
-			p.space != SP_SHARED ? "the response is not in shared memory"
-			: p.cta != w->cta ? "the response is in shared memory of another CTA"
-			: mbar != w->cta ? "the mbarrier is in shared memory of another CTA"
-			: "the address of the response must be a multiple of 16");
+	if (p.space != SP_SHARED) {
+		ex_fault(w, x, 1u << l, FAULT_CANCEL_OPERAND, p.space, p.addr, RESPONSE,
+			"the response is not in shared memory");
+		return false;
+	}
+	if (refuse_cancel(&why, &(struct shared_view){ .rank = w->cta->rank },
+			(uint64_t)p.cta->rank << 24 | p.addr, (uint64_t)mbar->rank << 24 | r->mbar)) {
+		ex_refuse(w, x, 1u << l, &why);
 		return false;
 	}
 	r->at = (uint32_t)p.addr;

@@ -158,6 +158,17 @@ bool refuse_peer(struct refusal *r, const struct launch_info *l, uint64_t at, ui
 		"an illegal instruction on Hopper: the launch has no cluster dimensions");
 }
 
+bool refuse_cancel(struct refusal *r, const struct shared_view *v, uint64_t response, uint64_t mbar)
+{
+	const char *why = SHARED_RANK(response) != v->rank
+			? "the response is in shared memory of another CTA"
+		: SHARED_RANK(mbar) != v->rank ? "the mbarrier is in shared memory of another CTA"
+		: response % 16 ? "the address of the response must be a multiple of 16" : NULL;
+
+	return why && refusal_set(r, FAULT_CANCEL_OPERAND, SP_SHARED, SHARED_OFFSET(response), 16, "%s",
+		why);
+}
+
 bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes)
 {

@@ -84,6 +84,8 @@ bool refuse_signal(struct refusal *r, uint32_t owner, uint32_t mbar_owner, uint6
 bool refuse_peer(struct refusal *r, const struct launch_info *l, uint64_t at, uint32_t bytes);
 bool refuse_ctas(struct refusal *r, const struct shared_view *v, uint32_t mask, uint64_t at,
 	uint32_t bytes);
+/* clusterlaunchcontrol.try_cancel: response and mbarrier, both in shared memory of the cluster */
+bool refuse_cancel(struct refusal *r, const struct shared_view *v, uint64_t response, uint64_t mbar);
 bool refuse_red_async(struct refusal *r, const struct shared_view *v, uint32_t owner, uint64_t at,
 	uint32_t bytes);
 

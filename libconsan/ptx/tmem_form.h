@@ -40,8 +40,8 @@ bool refuse_tmem(struct refusal *r, uint32_t units, uint32_t rank, uint32_t addr
 /* Lanes that no warp can access together */
 bool refuse_window(struct refusal *r, const struct tmem_form *f, uint32_t at);
 /* The address is in the window of another warp. Undefined for the ISA; hardware takes the lanes of
- * the warp's own window (CUTLASS's example 93 relies on it): *at becomes the address there. So it is
- * no reason to stop. */
+ * the warp's own window (CUTLASS's example 93 relies on it): *at becomes the address there. So it
+ * is no reason to stop. */
 bool refuse_other_window(struct refusal *r, const struct tmem_form *f, uint32_t warp, uint32_t *at);
 /* Of alloc and dealloc */
 bool refuse_columns(struct refusal *r, uint32_t n);

@@ -35,18 +35,6 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/tcgen05_gemm/tcgen05_gemm", "kernels/tcgen05_gemm/scaled_gemm",
 	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx" };
 
-/* Kernels that GPU mode does not check, as it does not record tensor memory */
-static const char *const cpu_only[] = { "kernels/tcgen05_gemm/",
-	"kernels/attention/blackwell" };
-
-static bool emulates(const char *kernel)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(cpu_only); i++)
-		if (!strncmp(kernel, cpu_only[i], strlen(cpu_only[i])))
-			return false;
-	return true;
-}
-
 /* Rules that are only raised with an option */
 static const struct { const char *rule, *option; } enabled[] = {
 	{ "CS607", "--knob=tcgen05_fence=1" },
@@ -360,11 +348,6 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
 	judge_edit(program, p, report, line, n);
 	judge_groups(program, p->rule, report);
-	if (!emulates(p->kernel)) {
-		found_drop(&cpu);
-		json_decref(report);
-		return;
-	}
 	emulation = run_kernel(p, "--backend=gpu-emulated", false, &status);
 	emulated = found_of_report(emulation);
 	emulated_judge(program, p->rule, &cpu, &emulated);
@@ -482,7 +465,7 @@ ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
 		"--async=early --reads=oldest", "--seed=7 --reads=random",
 		"--backend=gpu-emulated" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(options) - !emulates(p->kernel); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int status;
 		json_t *report = run_kernel(p, options[i], false, &status);
 		const json_t *sum = json_object_get(report, "summary");
