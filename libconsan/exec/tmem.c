@@ -191,18 +191,23 @@ static enum step op_alloc(struct warp *w, const struct xop *x, uint32_t lanes)
 	struct tmem *t = &w->cta->async->tmem;
 	const unsigned l = (unsigned)__builtin_ctz(lanes);
 	struct refusal why;
+	const enum ptx_space space = (enum ptx_space)x->i.u;
+	uint64_t addr = ex_addr(w, get_addr(x, 0), l);
 	struct xplace p;
 	uint32_t column = 0, n;
 	enum step step;
 
+	/* PTX ISA 6.4.1: an address in a register that is wider than the addresses of the state space
+	 * is truncated. ThunderKittens passes a generic address, which then is that of .shared. */
+	if (space == PS_shared)
+		addr = (uint32_t)addr;
 	if (!warp_aligned(w, x, lanes, &step))
 		return step;
 	if (!uniform(w, x, lanes, x->o[2], "the number of columns", &n))
 		return STEP_FAULT;
 	if (refuse_columns(&why, n) || refuse_permit(&why, t->relinquished))
 		return ex_refuse(w, x, lanes, &why);
-	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.u, ex_addr(w, get_addr(x, 0), l), 4, 4, true,
-			&p))
+	if (!ex_resolve(w, x, 1u << l, space, addr, 4, 4, true, &p))
 		return STEP_FAULT;
 	if (x->o[3]) {
 		step = meet(w, x, lanes, true, &column, n);
