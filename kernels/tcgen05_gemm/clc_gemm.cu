@@ -144,7 +144,7 @@ template <int N, class Bug> DEVICE void schedule(shared<N> &sh, Bug bug)
 			channel_acquire_cluster(sh.queue, at);
 		if (lane < (bug.is(peer_not_armed) ? 1 : N))
 			mbar_arrive_expect_tx_at(sh.queue.full, lane, bug.is(half_expected) ? 8 : 16);
-		__syncwarp();
+		__syncwarp(); // the bytes are expected
 		if (elect_one()) {
 			if (N == 1 || bug.is(answer_to_leader))
 				// @bug answer_not_waited CS104 @bug answer_parity CS104 @bug answer_reused CS106
@@ -182,12 +182,12 @@ DEVICE void produce(const tensors &t, const sizes &s, bf16 *slots, shared<N> &sh
 				group_load<N>(a, &t.a, k, (c.row * N + rank) * BM, full);
 				group_load<N>(b, &t.b, k, c.col * BN + rank * shape<N>::b_rows, full);
 			}
-			__syncwarp();
+			__syncwarp(); // all lanes go on
 		}
 	}
 #pragma unroll 1
 	for (int i = 0; i < shape<N>::slots; i++, at.next())
-		channel_acquire_cluster(sh.ring, at);
+		channel_acquire_cluster(sh.ring, at); // the last
 }
 
 /* Signals the barrier in all CTAs of the group when what this thread has issued is complete. */
@@ -223,11 +223,11 @@ DEVICE void multiply(const sizes &s, const bf16 *slots, shared<N> &sh, uint32_t 
 					mma_f16<N>(d, a + 2 * i, b + 2 * i, mma_bf16(N * BM, BN), k > 0 || i > 0);
 				commit_to_group<N>(&sh.ring.empty[at.slot]);
 			}
-			__syncwarp();
+			__syncwarp(); // all lanes go on
 		}
 		if (elect_one())
 			commit_to_group<N>(&sh.acc.full[out.slot]);
-		__syncwarp();
+		__syncwarp(); // all lanes go on
 		out.next();
 	}
 }
@@ -257,7 +257,7 @@ DEVICE void store(const tensors &t, const sizes &s, bf16 *staging, shared<N> &sh
 			tmem_wait_loads(sum);
 			if (j == BN / CHUNK - 1) {
 				tcgen05_fence_before();
-				__syncwarp();
+				__syncwarp(); // all lanes have loaded
 				if (lane == 0)
 					channel_release_to(sh.acc, in, 0);
 			}
@@ -320,7 +320,7 @@ clc_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		cluster_sync();
 	tcgen05_fence_after();
 	if (warp == MMA) {
-		__syncwarp();
+		__syncwarp(); // converged
 		// @bug odd_exits CS707
 		tmem_dealloc<N>(tmem, COLUMNS);
 	}
