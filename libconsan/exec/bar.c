@@ -229,7 +229,8 @@ BAR(barrier_cta_sync, BAR_SYNC, ptx_has(i, MOD_aligned))
 BAR(barrier_cta_arrive, BAR_ARRIVE, ptx_has(i, MOD_aligned))
 BAR(barrier_cta_red, BAR_RED, ptx_has(i, MOD_aligned))
 
-/* ---- barrier.cluster: counts threads; exited threads count as arrived ---- */
+/* ---- barrier.cluster: counts the arrivals of threads that have not exited, and waits for all of
+ * those ---- */
 
 void bar_cluster_exit(struct cluster *c)
 {
@@ -237,6 +238,14 @@ void bar_cluster_exit(struct cluster *c)
 		return;
 	c->bar_arrived = 0;
 	c->bar_phase++;
+}
+
+void bar_cluster_lanes_exit(struct warp *w, uint32_t lanes)
+{
+	if (w->cluster_phase == w->cluster->bar_phase)
+		w->cluster->bar_arrived -= (uint32_t)__builtin_popcount(lanes & w->cluster_arrived);
+	w->cluster_arrived &= ~lanes;
+	bar_cluster_exit(w->cluster);
 }
 
 static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t lanes)
@@ -254,6 +263,8 @@ static enum step op_cluster_arrive(struct warp *w, const struct xop *x, uint32_t
 		ex_emit(c, &e);
 	}
 	w->cluster_odd = (w->cluster_odd & ~lanes) | (c->bar_phase & 1 ? lanes : 0);
+	w->cluster_arrived = lanes | (w->cluster_phase == c->bar_phase ? w->cluster_arrived : 0);
+	w->cluster_phase = c->bar_phase;
 	c->bar_arrived += (uint32_t)__builtin_popcount(lanes);
 	bar_cluster_exit(c);
 	return STEP_NEXT;

@@ -198,7 +198,8 @@ static void warp_begin(struct warp *w)
 
 	w->sink = w->cluster->sink;
 	w->maxnreg = w->worker->grid->nregs;
-	w->cluster_odd = 0;
+	w->cluster_odd = w->cluster_arrived = 0;
+	w->cluster_phase = 0;
 	for (size_t i = 0; i < k->nkonst; i++) {
 		const struct kconst *c = &k->konst[i];
 

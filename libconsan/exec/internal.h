@@ -341,5 +341,6 @@ void follow_step(struct warp *w, const struct xop *x);
 /* bar.c: called when a warp or thread has ended, for barriers that count all of them. */
 void bar_warp_exit(struct cta *c);
 void bar_cluster_exit(struct cluster *c);
+void bar_cluster_lanes_exit(struct warp *w, uint32_t lanes); /* after cluster.live is reduced */
 
 #endif

@@ -168,6 +168,9 @@ struct warp {
 	struct xwait wait;         /* filled by a handler that returns STEP_BLOCK */
 	uint32_t polls;            /* calls of ex_poll() since the last ex_work() */
 	uint32_t maxnreg;          /* current setmaxnreg value */
+	uint32_t cluster_arrived;  /* lanes that have arrived for the phase cluster_phase of
+				      barrier.cluster, which may be an earlier one */
+	uint64_t cluster_phase;
 	uint32_t cluster_odd;      /* lanes whose last barrier.cluster arrival was for an odd
 				      phase */
 	l64 lane_exits;            /* incremented when lanes exit: a word to wait on */

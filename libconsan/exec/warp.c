@@ -176,6 +176,7 @@ enum step warp_exit(struct warp *w, const struct xop *x, uint32_t lanes)
 	}
 	w->dead |= lanes;
 	w->cluster->live -= (uint32_t)__builtin_popcount(lanes);
+	bar_cluster_lanes_exit(w, lanes);
 	w->lane_exits++;
 	ex_work(w);
 	if (on)
