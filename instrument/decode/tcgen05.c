@@ -76,6 +76,7 @@ static bool meet(struct dcluster *c, uint32_t warp, const struct record *r,
 	mine->call = *call;
 	if (!peer->waits)
 		return false;
+	mine->waits = peer->waits = 0;
 	if (refuse_meeting(&why, call, &peer->call, rank ^ 1))
 		refused(c, warp, r, r->lanes, &why);
 	return true;
@@ -121,14 +122,15 @@ static void after_alloc(struct dcluster *c, uint32_t warp, const struct record *
 	e.tmem_alloc = (struct event_tmem_alloc){ column, n, ptx_has(i, MOD_cta_group_2) };
 	emit(c, &e);
 	t->units |= mask_of(column, n);
-	t->waits = 0;
+	/* the other warp of the pair may write its record later than others use the columns */
+	if (e.tmem_alloc.pair && c->info.nctas > 1)
+		c->tmem[rank_of(c, warp) ^ 1].units |= mask_of(column, n);
 }
 
 static void emit_dealloc(struct dcluster *c, const struct event *e)
 {
 	emit(c, e);
 	c->tmem[e->cta].units &= ~mask_of(e->tmem_dealloc.column, e->tmem_dealloc.columns);
-	c->tmem[e->cta].waits = 0;
 }
 
 static void on_dealloc(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -431,7 +433,7 @@ bool tcgen05_waits(const struct dcluster *c, uint32_t warp, const struct record 
 	b->on = WAIT_TMEM;
 	b->addr = record_value(c, r, &s->insn->operand[1], (unsigned)__builtin_ctz(r->lanes));
 	b->text = buf;
-	if (ptx_has(s->insn, MOD_cta_group_2) && !c->tmem[rank_of(c, warp) ^ 1].waits)
+	if (ptx_has(s->insn, MOD_cta_group_2) && t->waits == 1 + warp)
 		snprintf(buf, 200, "waits for a warp of CTA %u to execute tcgen05.%s with cta_group::2, too",
 			rank_of(c, warp) ^ 1u, alloc ? "alloc" : "dealloc");
 	else
