@@ -44,7 +44,10 @@
  * arrivals of the peer on o_empty, so the CTAs pass a cluster barrier before they exit.
  *
  * Tensors are [batch * head][row][D] halves. TMA reads rows beyond a head's last as zero and does
- * not write them; the scores of keys beyond it are minus infinity. */
+ * not write them; the scores of keys beyond it are minus infinity.
+ *
+ * Loops over the groups in which roles wait are hardly ever unrolled: so a wait or an arrival is one
+ * instruction, whose line a report names. */
 #include "blackwell.cuh"
 #include "hopper_host.h"
 
@@ -222,6 +225,7 @@ DEVICE void load(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, chan
 	item i;
 
 	for (; list.next(i); n++) {
+#pragma unroll 1
 		for (int g = 0; g < GROUPS; g++) {
 			if (!bug.is(q_empty_not_waited))
 				wait<CTAS>(&ch.q_empty[g], n - 1);
@@ -247,10 +251,12 @@ DEVICE void load(const tensors &t, const sizes &s, const tiles<D, CTAS> &m, chan
 		}
 	}
 	/* The commits that release the last slots have arrived. */
+#pragma unroll 1
 	for (int k = 0; k < SLOTS; k++, kv.next())
-		wait<CTAS>(&ch.kv.empty[kv.slot], kv.parity ^ 1);
+		wait<CTAS>(&ch.kv.empty[kv.slot], kv.parity ^ 1); // the last
+#pragma unroll 1
 	for (int g = 0; g < GROUPS && !bug.is(no_drain); g++)
-		wait<CTAS>(&ch.q_empty[g], n - 1);
+		wait<CTAS>(&ch.q_empty[g], n - 1); // the last
 }
 
 /* ---- products ---- */
@@ -280,6 +286,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 	for (; list.next(i); n++) {
 		if (!bug.is(k_not_waited))
 			wait<CTAS>(&ch.kv.full[k.slot], k.parity);
+#pragma unroll 1
 		for (int g = 0; g < GROUPS; g++) {
 			if (!bug.is(q_not_waited))
 				// @bug q_bytes CS703
@@ -311,6 +318,7 @@ DEVICE void multiply(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint
 			wait<CTAS>(&ch.kv.full[v.slot], bug.is(v_parity) ? v.parity ^ 1 : v.parity);
 			if (!last && !bug.is(k_not_waited))
 				wait<CTAS>(&ch.kv.full[k.slot], k.parity);
+#pragma unroll 1
 			for (int g = 0; g < GROUPS; g++) {
 				const bool add = j > 0 || bug.is(o_not_cleared);
 
@@ -495,7 +503,7 @@ DEVICE void stage(__half *tile, channels &ch, uint32_t tmem, int g, uint32_t sta
 	tcgen05_fence_before();
 	/* Not before the wait for o_full: the phase before has been waited for by then. */
 	if (!bug.is(corrected_early))
-		arrive_at_issuer<CTAS>(&ch.corrected[g]);
+		arrive_at_issuer<CTAS>(&ch.corrected[g]); // the sum has been read
 	tcgen05_fence_after();
 	if (!bug.is(stage_not_waited))
 		mbar_wait(&ch.stage_empty[g], n & 1 ^ 1);
@@ -537,8 +545,10 @@ DEVICE void correct(const sizes &s, const tiles<D, CTAS> &m, channels &ch, uint3
 
 	for (; list.next(i); n++) {
 		for (int j = 0; j + 1 < i.tiles; j++, stat++)
+#pragma unroll 1
 			for (int g = 0; g < GROUPS; g++)
 				rescale<D, CTAS>(ch, tmem, g, stat, bug);
+#pragma unroll 1
 		for (int g = 0; g < GROUPS; g++)
 			stage<D, CTAS>(m.o + g * m.GROUP, ch, tmem, g, stat, n, bug);
 		if (bug.is(sum_as_stat))
