@@ -111,13 +111,15 @@ static void after_alloc(struct dcluster *c, uint32_t warp, const struct record *
 	const uint32_t column = record_word(c, r, first, c->job->info[r->site].lane_words - 1u) & 0xffff;
 	struct dtmem *t = &c->tmem[rank_of(c, warp)];
 	struct event e = record_event(c, warp, r->site, EV_ACCESS, 1u << first);
+	struct event sync = record_event(c, warp, r->site, EV_WARP_SYNC, r->lanes);
 
+	/* the address is every lane's store, as in the executor */
+	sync.warp_sync.mask = r->lanes;
+	emit(c, &sync);
 	e.access = (struct event_access){ .at = { .base = OFFSET(slot) }, .bytes = 4, .mode = MODE_WRITE,
 		.space = SP_SHARED, .owner = record_owner(c, &e, slot, true) };
 	emit(c, &e);
-	/* the other lanes execute it, too, but are not ordered after the write of the first */
-	e = record_event(c, warp, r->site, EV_WARP_COLLECTIVE, r->lanes);
-	emit(c, &e);
+	emit(c, &sync);
 	e = record_event(c, warp, r->site, EV_TMEM_ALLOC, r->lanes);
 	e.tmem_alloc = (struct event_tmem_alloc){ column, n, ptx_has(i, MOD_cta_group_2) };
 	emit(c, &e);
