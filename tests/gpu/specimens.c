@@ -21,18 +21,8 @@
 
 static const struct { const char *specimen, *what, *why; } differences[] = {
 #define DIFFERS(specimen, what, why) { specimen, what, why },
-#define NOT_CHECKED(folder, why)
 #include "tests/cases/harness/emulated.def"
 #undef DIFFERS
-#undef NOT_CHECKED
-};
-
-static const struct { const char *folder, *why; } not_checked[] = {
-#define DIFFERS(specimen, what, why)
-#define NOT_CHECKED(folder, why) { folder, why },
-#include "tests/cases/harness/emulated.def"
-#undef DIFFERS
-#undef NOT_CHECKED
 };
 
 static const struct { const char *specimen, *why; } hardware[] = {
@@ -269,24 +259,9 @@ static bool refused(const struct all *a, const struct run *run)
 	return yes;
 }
 
-/* The reason in emulated.def why GPU mode checks no specimen of this folder, or NULL */
-static const char *why_not_checked(const char *name)
-{
-	for (size_t k = 0; k < ARRAY_SIZE(not_checked); k++)
-		if (!strncmp(name, not_checked[k].folder, strlen(not_checked[k].folder)))
-			return not_checked[k].why;
-	return NULL;
-}
-
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
-	const char *unchecked = r->checked ? NULL : why_not_checked(run->name);
-
-	if (unchecked) {
-		text_printf(why, "%s", unchecked);
-		return NOT_SEEN;
-	}
 	if (r->crashed || !strncmp(r->status, "refused: ", 9)) {
 		const bool always = a->o.gpu && refused(a, run);
 
