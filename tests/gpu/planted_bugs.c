@@ -23,10 +23,8 @@ static const char *const programs[] = {
 
 static const struct { const char *program, *what; } differences[] = {
 #define DIFFERS(program, what, why) { program, what },
-#define NOT_CHECKED(folder, why)
 #include "tests/cases/harness/emulated.def"
 #undef DIFFERS
-#undef NOT_CHECKED
 };
 
 struct run { const char *program, *bug, *rule, *options; };
