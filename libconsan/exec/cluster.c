@@ -30,19 +30,28 @@ static void blocked_event(struct warp *w, uint32_t pc, uint32_t mask, const stru
 	ex_emit(w->cluster, &e);
 }
 
+/* The fragments by their lowest lane: their own order depends on what ran last. */
+static void blocked_events(struct warp *w, enum ev_hang why)
+{
+	for (unsigned l = 0; l < LANES; l++)
+		for (unsigned i = 0; i < w->nfrag; i++) {
+			const struct frag *f = &w->frag[i];
+
+			if (f->mask && (unsigned)__builtin_ctz(f->mask) == l)
+				blocked_event(w, f->pc, f->mask, f->blocked ? &f->wait : NULL, why);
+		}
+}
+
 void cluster_hang(struct cluster *c, enum ev_hang why)
 {
+	const struct event e = { .kind = EV_HANG, .lanes = FULL, .hang.why = why };
+
 	if (!c->sink)
 		return;
 	for (uint32_t r = 0; r < c->info.nctas; r++)
-		for (uint32_t i = 0; i < c->cta[r].nwarps; i++) {
-			struct warp *w = c->cta[r].warp[i];
-
-			for (unsigned f = 0; !w->done && f < w->nfrag; f++)
-				blocked_event(w, w->frag[f].pc, w->frag[f].mask,
-					w->frag[f].blocked ? &w->frag[f].wait : NULL, why);
-		}
-	struct event e = { .kind = EV_HANG, .lanes = FULL, .hang.why = why };
+		for (uint32_t i = 0; i < c->cta[r].nwarps; i++)
+			if (!c->cta[r].warp[i]->done)
+				blocked_events(c->cta[r].warp[i], why);
 	ex_emit(c, &e);
 }
 
