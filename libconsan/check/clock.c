@@ -487,3 +487,17 @@ uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,
 			lanes |= f->part[i].lanes;
 	return lanes;
 }
+
+bool frontier_knows(const struct clock_space *s, const struct frontier *f, uint32_t agent,
+	uint32_t lanes, uint32_t epoch)
+{
+	return frontier_full(s, f, PLANE_G, agent) >= epoch
+		|| !(lanes & ~frontier_lanes(s, f, PLANE_G, agent, epoch));
+}
+
+bool frontier_knows_one(const struct clock_space *s, const struct frontier *f, uint32_t agent,
+	uint32_t lanes, uint32_t epoch)
+{
+	return frontier_full(s, f, PLANE_G, agent) >= epoch
+		|| frontier_lanes(s, f, PLANE_G, agent, epoch) & lanes;
+}

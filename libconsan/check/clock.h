@@ -140,5 +140,10 @@ static inline uint32_t frontier_full(const struct clock_space *s, const struct f
 /* The lanes of agent whose `epoch` f knows. */
 uint32_t frontier_lanes(const struct clock_space *s, const struct frontier *f,
 	enum plane plane, uint32_t agent, uint32_t epoch);
+/* Does f know `epoch` of all these lanes of agent, of one of them, in PLANE_G? */
+bool frontier_knows(const struct clock_space *s, const struct frontier *f, uint32_t agent,
+	uint32_t lanes, uint32_t epoch);
+bool frontier_knows_one(const struct clock_space *s, const struct frontier *f, uint32_t agent,
+	uint32_t lanes, uint32_t epoch);
 
 #endif

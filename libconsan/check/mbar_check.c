@@ -250,8 +250,7 @@ static bool finished(struct cluster *c, struct warp *w, uint32_t lanes, const st
 
 	if (x->warp != w->index || !f)
 		return warp_all_know(c, w, lanes, x);
-	return !others || frontier_full(&c->space, f, PLANE_G, x->warp) >= x->epoch
-		|| !(others & ~frontier_lanes(&c->space, f, PLANE_G, x->warp, x->epoch));
+	return frontier_knows(&c->space, f, x->warp, others, x->epoch);
 }
 
 /* Would it be complete if the collectives of a warp ordered memory (A12)? The lane that destroys

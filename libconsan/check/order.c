@@ -337,8 +337,7 @@ bool warp_any_knows(struct cluster *c, const struct warp *w, const struct past_o
 	if (x->warp == w->index)
 		return true;
 	for (unsigned i = 0; i < w->ngroups; i++)
-		if (frontier_full(&c->space, w->group[i].f, PLANE_G, x->warp) >= x->epoch
-			|| frontier_lanes(&c->space, w->group[i].f, PLANE_G, x->warp, x->epoch) & x->lanes)
+		if (frontier_knows_one(&c->space, w->group[i].f, x->warp, x->lanes, x->epoch))
 			return true;
 	return false;
 }

@@ -199,8 +199,7 @@ static uint32_t arrive_of(const struct cluster *c, const struct frontier *f, con
 		const uint32_t k = (w->releases - 1 - i) % ARRAY_SIZE(w->release);
 
 		if (w->release[k].epoch < before && strstr(site_get(w->release[k].site)->ptx, kind)
-			&& (frontier_full(&c->space, f, PLANE_G, w->index) >= w->release[k].epoch
-			|| frontier_lanes(&c->space, f, PLANE_G, w->index, w->release[k].epoch)))
+			&& frontier_knows_one(&c->space, f, w->index, UINT32_MAX, w->release[k].epoch))
 			return w->release[k].site;
 	}
 	return 0;

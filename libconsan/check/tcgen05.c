@@ -15,9 +15,8 @@
 
 /* ---- state ---- */
 
-struct tc_warp *tc_of(struct cluster *c, struct warp *w)
+struct tc_warp *tc_of(struct warp *w)
 {
-	(void)c;
 	if (!w->tc) {
 		w->tc = base_alloc(sizeof *w->tc);
 		tc_reset_warp(w);
@@ -63,19 +62,10 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 	return first;
 }
 
-bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
-	uint32_t epoch)
-{
-	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
-		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_G, agent, epoch));
-}
-
 bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
 {
 	const struct tc_warp *t = c->warp[x->warp].tc;
-	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
 	size_t low = 0, high = t ? t->op.n : 0;
-	uint32_t epoch;
 
 	while (low < high) {
 		const size_t mid = low + (high - low) / 2;
@@ -87,9 +77,8 @@ bool tc_knows_later(const struct cluster *c, const struct frontier *f, const str
 	}
 	if (!t || low == t->op.n)
 		return false;
-	epoch = t->first + (uint32_t)low;
-	return frontier_full(&c->space, f, PLANE_G, agent) >= epoch
-		|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch) & x->lanes;
+	return frontier_knows_one(&c->space, f, agent_tensor(c, AGENT_TC, x->warp), x->lanes,
+		t->first + (uint32_t)low);
 }
 
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
@@ -101,7 +90,7 @@ bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct fron
 		for (size_t k = 0; t && k < t->commit.n; k++) {
 			const struct tc_commit *m = &t->commit.at[k];
 
-			if (m->mbar != mbar || tc_knows(c, f, agent_tensor(c, AGENT_TC, i), 1u << m->lane,
+			if (m->mbar != mbar || frontier_knows(&c->space, f, agent_tensor(c, AGENT_TC, i), 1u << m->lane,
 				m->epoch))
 				continue;
 			*x = (struct past_op){ (uint16_t)i, 1u << m->lane, 0, m->site };
@@ -180,7 +169,7 @@ void on_tcgen05(struct cluster *c, const struct event *e)
 	if (!c->ntensor || !f)
 		return;
 	c->stats.async_ops++;
-	t = tc_of(c, w);
+	t = tc_of(w);
 	add_op(t, w, e, frontier_full(&c->space, f, PLANE_G, agent_tensor(c, AGENT_TC, w->index)));
 	t->issued |= e->lanes;
 	t->last[lane] = t->ops;
@@ -245,7 +234,7 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	alloc_on_event(c, e);
 	if (!c->ntensor || !f)
 		return;
-	t = tc_of(c, w);
+	t = tc_of(w);
 	if (!t->last[lane]) {
 		commit_of_nothing(c, w, e);
 	} else { /* numbered, too: who knows that it has arrived knows the waits before it */
@@ -280,7 +269,7 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	struct finding *f;
 
 	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
-		|| tc_knows(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
+		|| frontier_knows(&c->space, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
 			x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);
@@ -307,8 +296,7 @@ static bool arrival_known(const struct cluster *c, unsigned cta, const struct tc
 	for (size_t i = 0; i < m->waits.n; i++) {
 		const struct past_op *w = &m->waits.at[i];
 
-		if (frontier_full(&c->space, f, PLANE_G, w->warp) >= w->epoch
-			|| frontier_lanes(&c->space, f, PLANE_G, w->warp, w->epoch) & w->lanes)
+		if (frontier_knows_one(&c->space, f, w->warp, w->lanes, w->epoch))
 			return true;
 	}
 	return false;

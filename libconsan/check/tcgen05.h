@@ -50,7 +50,7 @@ struct tc_warp {
 };
 
 /* ---- tcgen05.c ---- */
-struct tc_warp *tc_of(struct cluster *c, struct warp *w);
+struct tc_warp *tc_of(struct warp *w);
 void tc_reset_warp(struct warp *w);
 void tc_free_warp(struct warp *w);
 void tc_cta_end(struct cluster *c, unsigned cta, const struct event *e);
@@ -58,9 +58,6 @@ void tc_cta_end(struct cluster *c, unsigned cta, const struct event *e);
 const struct tc_op *tc_op_at(const struct tc_warp *t, uint32_t epoch);
 /* The first commit that covers this operation of the lane; NULL: none. */
 const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uint32_t epoch);
-/* Does f know the operations of these lanes up to `epoch`? */
-bool tc_knows(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
-	uint32_t epoch);
 /* Does f know an operation that the warp of x issued after x? */
 bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x);
 /* A commit on this mbarrier that f does not know to have arrived, in *x; false: none. */

@@ -274,10 +274,8 @@ static bool done(struct cluster *c, const struct warp *w, const struct map_reade
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		const struct frontier *f = w->group[i].f;
 
-		if (frontier_full(&c->space, f, PLANE_G, r->agent) >= r->epoch
-			|| frontier_full(&c->space, f, PLANE_G, stores) >= r->group
-			|| frontier_lanes(&c->space, f, PLANE_G, r->agent, r->epoch) & 1u << r->lane
-			|| frontier_lanes(&c->space, f, PLANE_G, stores, r->group) & 1u << r->lane)
+		if (frontier_knows(&c->space, f, r->agent, 1u << r->lane, r->epoch)
+			|| frontier_knows(&c->space, f, stores, 1u << r->lane, r->group))
 			return true;
 	}
 	return false;

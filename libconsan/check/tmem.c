@@ -95,14 +95,12 @@ static unsigned pipelined(const struct tmem_view *t, enum agent_kind kind,
 bool tmem_waited_first(const struct tmem_view *t, const struct warp *by, unsigned store,
 	uint32_t number)
 {
-	const struct clock_space *k = &t->v.c->space;
 	const uint32_t issued = by->tc->access[store].issued[number % TC_RECENT];
 
 	if (by->tc->access[store].done < number)
 		return false;
 	return by->tc->access[store].newest - number >= TC_RECENT || by == t->v.w
-		|| (frontier_full(k, t->v.f, PLANE_G, by->index) < issued
-		&& !frontier_lanes(k, t->v.f, PLANE_G, by->index, issued));
+		|| !frontier_knows_one(&t->v.c->space, t->v.f, by->index, UINT32_MAX, issued);
 }
 
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
@@ -160,7 +158,7 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 		return SHADOW_ORDERED; /* operands of one operation */
 	if (t->frees && already_reported(by, kind, old->epoch))
 		return SHADOW_ORDERED;
-	if (tc_knows(c, t->v.f, old->agent, old->lanes, old->epoch)) {
+	if (frontier_knows(&c->space, t->v.f, old->agent, old->lanes, old->epoch)) {
 		if (!policy->tcgen05_fence || fenced(t, kind, by, old))
 			return SHADOW_ORDERED;
 		tmem_report(t, CS607, 0, old, now, granule, lanes);
@@ -329,7 +327,7 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	if (!c->ntensor || !c->cta[e->cta].tmem_open || !w->ngroups)
 		return;
 	c->stats.async_ops++;
-	tc = tc_of(c, w);
+	tc = tc_of(w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
 	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w);
 	f = known_together(c, w);
@@ -357,7 +355,7 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 	alloc_on_event(c, e);
 	if (!c->ntensor)
 		return;
-	tc = tc_of(c, w);
+	tc = tc_of(w);
 	tc->access[store].wait_site = e->site;
 	tc->access[store].done = tc->access[store].newest;
 	tc->access[store].unread = false;

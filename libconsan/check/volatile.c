@@ -25,8 +25,8 @@ bool warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes
 	for (size_t i = 0; i < w->observed.n; i++) {
 		const struct frontier *f = w->observed.at[i].f;
 
-		if (w->observed.at[i].lanes & lanes && (frontier_full(&c->space, f, PLANE_G, agent) >= epoch
-			|| frontier_lanes(&c->space, f, PLANE_G, agent, epoch)))
+		if (w->observed.at[i].lanes & lanes
+			&& frontier_knows_one(&c->space, f, agent, UINT32_MAX, epoch))
 			return true;
 	}
 	return false;

@@ -89,8 +89,8 @@ static void first_finding(char *to, size_t size)
 	snprintf(to, size, "%.*s", at && end ? (int)(end - at) : 0, at ? at : "");
 }
 
-/* The reports of both backends are the same (only the executor tries edits): which warps wait where, for which phase, and what
- * is missing. */
+/* The reports of both backends are the same (only the executor tries edits): which warps wait where,
+ * for which phase, and what is missing. */
 Test(instrument, hangs, .timeout = 300)
 {
 	static const char *const bug[] = { "ring/ring --ctas=1 --rows=256 --bug=tx_too_few",
