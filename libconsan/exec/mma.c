@@ -206,6 +206,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 
 	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || n != 8 || (sparse && m != 16))
 		return dec_unsupported(d, "this shape of mma.sync");
+	if (m == 8 && ptx_type_of(i, 1) == TY_f16 && ptx_type_of(i, 2) == TY_f16)
+		return dec_mma_quads(d, i, x);
 	a = dec_alloc(d, sizeof *a);
 	a->s = (struct mma_shape){ .m = (uint8_t)m, .k = (uint16_t)k,
 		.d = (uint8_t)tile_acc_of(ptx_type_of(i, 0)),

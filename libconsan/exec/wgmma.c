@@ -346,12 +346,13 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
 	bool fp8 = (ta == IN_e4m3 || ta == IN_e5m2) && (tb == IN_e4m3 || tb == IN_e5m2);
 	bool i8 = (ta == IN_s8 || ta == IN_u8) && (tb == IN_s8 || tb == IN_u8);
 	bool same = ta == tb && (ta == IN_f16 || ta == IN_bf16 || ta == IN_tf32);
+	bool b1 = ta == tb && ta == IN_b1 && !a->sparse;
 
-	if (!fp8 && !i8 && !same)
+	if (!fp8 && !i8 && !same && !b1)
 		return false;
 	if (k * tile_in_bits(ta) != (a->sparse ? 512 : 256) || n % 8 || n > 256)
 		return false;
-	if (i8 != (a->t.acc == ACC_s32))
+	if ((i8 || b1) != (a->t.acc == ACC_s32))
 		return false;
 	return a->t.acc != ACC_f16 || fp8 || ta == IN_f16;
 }

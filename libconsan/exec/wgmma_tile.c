@@ -283,10 +283,32 @@ static void warp_sat(const struct wg_tile *t, struct wg_scratch *s, unsigned w, 
 	}
 }
 
+/* b1: ones that A and B have in common (.and.popc) */
+static void common_bits(const struct wg_tile *t)
+{
+	for (unsigned row = 0; row < 64; row++)
+		for (unsigned n = 0; n < t->n; n++) {
+			const unsigned reg = n / 8 * 4 + row % 16 / 8 * 2 + n % 2;
+			uint32_t *d = (uint32_t *)(t->r[row / 16] + t->slot[reg]) + row % 8 * 4 + n % 8 / 2;
+			uint32_t sum = t->scale_d ? *d : 0;
+			uint64_t a[4], b[4];
+
+			memcpy(a, t->a + 32 * row, 32);
+			memcpy(b, t->b + 32 * n, 32);
+			for (unsigned k = 0; k < 4; k++)
+				sum += (uint32_t)__builtin_popcountll(a[k] & b[k]);
+			*d = sum;
+		}
+}
+
 void SIMD_NAME(wg_tile)(const struct wg_tile *t, struct wg_scratch *s)
 {
 	unsigned units = 2 * units_of(t->a_type);
 
+	if (t->a_type == IN_b1) {
+		common_bits(t);
+		return;
+	}
 	make_a(s, t);
 	make_b(s, t);
 	for (unsigned w = 0; w < 4; w++) {

@@ -25,9 +25,10 @@ static const struct { enum type a, b, d; unsigned k; } kinds[] = {
 	{ T_e5m2, T_e5m2, T_f16, 32 },
 	{ T_s8, T_s8, T_s32, 32 }, { T_s8, T_u8, T_s32, 32 }, { T_u8, T_s8, T_s32, 32 },
 	{ T_u8, T_u8, T_s32, 32 },
+	{ T_b1, T_b1, T_s32, 256 }, /* the last: not sparse */
 };
 
-enum { M = 64, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128, META = A_REGS + ACC,
+enum { M = 64, MAX_K = 256, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128, META = A_REGS + ACC,
 	THREAD = 4 * (META + 1), IN_BYTES = IMAGE / CTA_THREADS + THREAD };
 
 /* Of A and of B: bytes of the swizzle or 16, LBO, SBO, offset of the start in the swizzle's rows */
@@ -137,7 +138,7 @@ static void columns(const struct item *i, const char *in, unsigned m, unsigned *
 static void expect_wgmma(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	static long double a[M][256], b[256][256];
-	unsigned at[M][64];
+	unsigned at[M][MAX_K];
 	const char *in = inputs;
 	const int f = i->p[P_FLAGS];
 	const unsigned n = (unsigned)i->p[P_N], stored = kinds[i->p[P_KIND]].k;
@@ -164,7 +165,7 @@ static void expect_wgmma(const struct item *i, const void *inputs, const void *o
 			long double c = f & SCALE_D ? matrix_value(td, packed_get(acc,
 				type_bits(td), e)) : 0;
 			const unsigned m = row_of(thread, e);
-			long double chosen[64];
+			long double chosen[MAX_K];
 
 			for (unsigned s = 0; s < stored; s++)
 				chosen[s] = b[col_of(thread, e)][at[m][s]];
@@ -274,7 +275,7 @@ static void describe(struct item *i, struct rng *r, bool sparse)
 	bool floats;
 	enum type td;
 
-	i->p[P_KIND] = (int)rng_below(r, ARRAY_SIZE(kinds));
+	i->p[P_KIND] = (int)rng_below(r, ARRAY_SIZE(kinds) - sparse);
 	td = kinds[i->p[P_KIND]].d;
 	floats = type_kind(td) == KIND_FLOAT;
 	if (!floats && n > 32) /* 8, 16, 24, 32, then multiples of 16 */
