@@ -266,9 +266,9 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		&& !(x->lanes & (x->lanes - 1))) {
 		verdict = SHADOW_ORDERED; /* program order, lane by lane */
 	} else {
-		v->reported = true;
 		v->newer = newer;
 		verdict = v->classify(v, x, now, granule, both);
+		v->reported |= !v->anywhere || verdict == SHADOW_CONFLICT;
 	}
 	if (verdict == SHADOW_UNSEEN)
 		verdict = represented(newer, x, now) ? SHADOW_EQUIVALENT : SHADOW_MORALLY_STRONG;

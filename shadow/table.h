@@ -59,7 +59,8 @@ struct shadow_view {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
 	uint32_t self;           /* the agent whose lanes are in program order, or ~0 */
-	bool reported;           /* used by the table: one of the two callbacks was called */
+	bool anywhere;           /* a verdict of classify() other than a conflict holds for any granule */
+	bool reported;           /* used by the table: a callback said something of one granule only */
 	enum shadow_verdict (*classify)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes);

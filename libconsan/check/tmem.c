@@ -200,6 +200,7 @@ static void open_view(struct tmem_view *t, struct cluster *c, struct warp *w, ui
 	view_open(&t->v, c, w, lanes, f, ROLE_GENERIC, cta);
 	t->v.s.self = NO_AGENT;
 	t->v.s.classify = classify;
+	t->v.s.anywhere = true;
 	t->v.s.invalid = invalid;
 	if (c->check->config.policy.tcgen05_fence)
 		t->v.s.known = c->zero_epochs;

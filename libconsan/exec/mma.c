@@ -1,5 +1,5 @@
-/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does the arithmetic). A
- * sparse A is expanded first. */
+/* mma: decodes mma.sync and runs it on the warp's registers (mma_tile.c does the arithmetic; that of
+ * a sparse A is in sparse.h). */
 #include "async.h"
 #include "mma_types.h"
 #include "num.h"
@@ -21,26 +21,38 @@ struct args {
 	struct scales scale_a, scale_b;
 };
 
-/* A row of packed A is 16 bytes of each second register. */
-static void expand(const struct args *a, struct warp *w, uint32_t (*dense)[LANES],
-	struct mma_regs *r)
+/* A row of packed A is 16 bytes of each second register, a column of B 16 bytes of each. */
+static void sparse_product(const struct args *a, struct warp *w, const struct mma_regs *r)
 {
-	const bool wide = tile_in_bits(a->s.a) >= 16;
-	const unsigned bytes = a->chunks * (wide ? 8 : 4);
+	const unsigned bits = tile_in_bits(a->s.a), half = a->s.k / 2u;
+	struct tc_scratch *x = ex_scratch(w->worker, sizeof *x);
+	uint32_t d[16 * 8];
+	struct tc_tile t = sparse_tile((uint8_t[]){ a->s.a, a->s.b }, (enum tile_acc)a->s.d, 16, 8,
+		a->s.k, d, x);
 
 	for (unsigned row = 0; row < 16; row++) {
-		const unsigned h = row / 8, at = row % 8 * 4;
-		unsigned char packed[32], full[64];
-
-		for (unsigned k = h; k < a->na; k += 2)
-			memcpy(packed + k / 2 * 16, r32(w, a->a[k]) + at, 16);
-		sparse_expand(full, packed, a->chunks, wide,
-			sparse_meta(r32(w, a->meta), a->selector, row, a->chunks, wide));
-		for (unsigned k = 0; k < bytes / 16; k++)
-			memcpy(&dense[2 * k + h][at], full + 16 * k, 16);
+		for (unsigned k = row / 8; k < a->na; k += 2)
+			memcpy(x->image_a + (row * a->na + k - row / 8) * 8,
+				(const l32 *)r->a[k] + row % 8 * 4, 16);
+		sparse_slots(x->slot + row * half, bits, half, sparse_meta(r32(w, a->meta),
+			a->selector, row, a->chunks, bits >= 16));
+		memcpy(x->scale_a + row * a->s.nscale, r->scale_a[row], a->s.nscale * sizeof(float));
 	}
-	for (unsigned k = 0; k < bytes / 8; k++)
-		r->a[k] = dense[k];
+	for (unsigned n = 0; n < 8; n++) {
+		for (unsigned k = 0; k < a->nb; k++)
+			memcpy(x->image_b + (n * a->nb + k) * 16, (const l32 *)r->b[k] + n * 4, 16);
+		memcpy(x->scale_b + n * a->s.nscale, r->scale_b[n], a->s.nscale * sizeof(float));
+	}
+	if (a->s.nscale) {
+		t.block = (uint16_t)(a->s.k / a->s.nscale);
+		t.scale_a = x->scale_a;
+		t.scale_b = x->scale_b;
+	}
+	t.accumulate = true;
+	t.satfinite = a->s.satfinite;
+	sparse_get_d(d, 8, (enum tile_acc)a->s.c, r->c);
+	SIMD_PICK(tc_tile)(&t, x);
+	sparse_put_d(d, 8, (enum tile_acc)a->s.d, r->d);
 }
 
 static void load_scales(const struct args *a, const struct warp *w, const struct scales *from,
@@ -63,7 +75,6 @@ static void load_scales(const struct args *a, const struct warp *w, const struct
 static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct args *a = x->i.p;
-	_Alignas(64) uint32_t dense[8][LANES];
 	struct mma_regs r;
 	enum step step;
 
@@ -79,13 +90,14 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 		r.b[k] = w->r + a->b[k];
 	for (unsigned k = 0; k < a->nc; k++)
 		r.c[k] = w->r + a->c[k];
-	if (a->sparse)
-		expand(a, w, dense, &r);
 	if (a->s.nscale) {
 		load_scales(a, w, &a->scale_a, true, r.scale_a);
 		load_scales(a, w, &a->scale_b, false, r.scale_b);
 	}
-	a->tile(&a->s, &r);
+	if (a->sparse)
+		sparse_product(a, w, &r);
+	else
+		a->tile(&a->s, &r);
 	return STEP_NEXT;
 }
 
@@ -194,6 +206,8 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 
 	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || n != 8 || (sparse && m != 16))
 		return dec_unsupported(d, "this shape of mma.sync");
+	if (m == 8 && ptx_type_of(i, 1) == TY_f16 && ptx_type_of(i, 2) == TY_f16)
+		return dec_mma_quads(d, i, x);
 	a = dec_alloc(d, sizeof *a);
 	a->s = (struct mma_shape){ .m = (uint8_t)m, .k = (uint16_t)k,
 		.d = (uint8_t)tile_acc_of(ptx_type_of(i, 0)),

@@ -37,4 +37,7 @@ static inline enum tile_acc tile_acc_of(enum ptx_type t)
 	return t == TY_f16 ? ACC_f16 : t == TY_s32 ? ACC_s32 : t == TY_f64 ? ACC_f64 : ACC_f32;
 }
 
+/* mma.sync.m8n8k4 with f16 (mma_quads.c) */
+bool dec_mma_quads(struct decoder *d, const struct ptx_insn *i, struct xop *x);
+
 #endif

@@ -2,6 +2,7 @@
 #include "tcgen05_operand.h"
 
 #include "num.h"
+#include "sparse.h"
 
 #include "libconsan/ptx/ptx.h"
 
@@ -74,27 +75,9 @@ void tc_gather_slots(const struct tc_form *f, const struct tc_shape *s, uint32_t
 {
 	const unsigned half = s->k / 2;
 
-	for (unsigned r = 0; r < s->rows; r++) {
-		uint8_t *slot = x->slot + r * half;
-		uint64_t bits = metadata(s, meta, c, row_in_memory(f, s, r));
-
-		for (unsigned i = 0; i < half; bits >>= 4) {
-			const unsigned first = bits & 3, second = bits >> 2 & 3;
-
-			if (s->a_type == TC_tf32) { /* 1:2: 0b0100 or 0b1110 */
-				slot[i] = (uint8_t)(2 * i + (first >> 1));
-				i++;
-			} else if (tc_is_fp4(f)) { /* 4:8, in pairs */
-				for (unsigned k = 0; k < 4; k++)
-					slot[i + k] = (uint8_t)(2 * i + 2 * (k < 2 ? first : second) + k % 2);
-				i += 4;
-			} else { /* 2:4 */
-				slot[i] = (uint8_t)(2 * i + first);
-				slot[i + 1] = (uint8_t)(2 * i + second);
-				i += 2;
-			}
-		}
-	}
+	for (unsigned r = 0; r < s->rows; r++)
+		sparse_slots(x->slot + r * half, s->a_type == TC_tf32 ? 32 : tc_is_fp4(f) ? 4 : 16,
+			half, metadata(s, meta, c, row_in_memory(f, s, r)));
 }
 
 /* ---- scales ---- */

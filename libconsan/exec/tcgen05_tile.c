@@ -9,7 +9,7 @@ static unsigned bits_of(enum tc_in t)
 	switch (t) {
 	case TC_f16: case TC_bf16: return 16;
 	case TC_tf32: return 32;
-	case TC_e2m1: return 4;
+	case TC_e2m1: case TC_s4: case TC_u4: return 4;
 	default: return 8;
 	}
 }
@@ -67,27 +67,40 @@ static void widen(float *out, const unsigned char *in, unsigned bytes, enum tc_i
 		for (unsigned i = 0; i < bytes; i++)
 			whole[i] = in[i];
 		return;
+	case TC_s4:
+		for (unsigned i = 0; i < 2 * bytes; i++)
+			whole[i] = (int8_t)(in[i / 2] << (i % 2 ? 0 : 4)) >> 4;
+		return;
+	case TC_u4:
+		for (unsigned i = 0; i < 2 * bytes; i++)
+			whole[i] = in[i / 2] >> i % 2 * 4 & 15;
+		return;
 	}
 }
 
-/* rows by k */
+/* Elements of a row of A that are stored; where element i is in the row. */
+static unsigned stored(const struct tc_tile *t)
+{
+	return t->slot ? t->k / 2 : t->k;
+}
+static unsigned place(const struct tc_tile *t, unsigned r, unsigned i)
+{
+	return t->slot ? t->slot[r * (t->k / 2) + i] : i;
+}
+
+/* rows by k, or by the stored elements */
 static void panel_a(const struct tc_tile *t, struct tc_scratch *s)
 {
-	const unsigned ka = t->slot ? t->k / 2 : t->k; /* elements of a row in the image */
-	float *dense = t->slot || t->a_mn ? s->line : s->a;
+	const unsigned ka = stored(t);
 
-	widen(dense, t->a, t->m * ka * bits_of(t->a_type) / 8, t->a_type);
-	if (t->slot)
-		memset(s->a, 0, (size_t)t->m * t->k * sizeof *s->a);
-	for (unsigned r = 0; dense != s->a && r < t->m; r++)
+	widen(t->a_mn ? s->line : s->a, t->a, t->m * ka * bits_of(t->a_type) / 8, t->a_type);
+	for (unsigned r = 0; t->a_mn && r < t->m; r++)
 		for (unsigned i = 0; i < ka; i++)
-			s->a[r * t->k + (t->slot ? t->slot[r * ka + i] : i)] =
-				dense[t->a_mn ? i * t->m + r : r * ka + i];
-	if (t->scale_a)
-		for (unsigned r = 0; r < t->m; r++)
-			for (unsigned k = 0; k < t->k; k++)
-				s->a[r * t->k + k] *= t->scale_a[r * (t->k / t->block) + k / t->block];
-	for (unsigned i = 0; t->negate_a != t->negate_b && i < (unsigned)t->m * t->k; i++)
+			s->a[r * ka + i] = s->line[i * t->m + r];
+	for (unsigned r = 0; t->scale_a && r < t->m; r++)
+		for (unsigned i = 0; i < ka; i++)
+			s->a[r * ka + i] *= t->scale_a[r * (t->k / t->block) + place(t, r, i) / t->block];
+	for (unsigned i = 0; t->negate_a != t->negate_b && i < t->m * ka; i++)
 		s->a[i] = -s->a[i];
 }
 
@@ -135,10 +148,11 @@ typedef __m256 vec;
 
 enum { ROWS = 6, VECS = 2 };   /* accumulators that fit into 16 registers */
 
-/* nr rows of D by nv vectors of columns; d[i]: cells of row i */
+/* nr rows of D by nv vectors of columns; d[i]: cells of row i. slot: of a sparse row; then nr is 1. */
 TILE_INLINE void block(unsigned nr, unsigned nv, const struct tc_tile *t, const float *a,
-	const float *b, float *const d[ROWS])
+	const uint8_t *slot, const float *b, float *const d[ROWS])
 {
+	const unsigned ka = slot ? t->k / 2 : t->k;
 	vec acc[ROWS][VECS];
 
 	for (unsigned i = 0; i < nr; i++)
@@ -148,47 +162,58 @@ TILE_INLINE void block(unsigned nr, unsigned nv, const struct tc_tile *t, const 
 		for (unsigned i = 0; i < nr; i++)
 			for (unsigned v = 0; v < nv; v++)
 				acc[i][v] = MUL(acc[i][v], ALL(t->scale_d));
-	for (unsigned k = 0; k < t->k; k++) {
+	for (unsigned k = 0; k < ka; k++) {
 		vec y[VECS];
 
 		for (unsigned v = 0; v < nv; v++)
-			y[v] = LOAD(b + k * t->b_n + v * W);
+			y[v] = LOAD(b + (slot ? slot[k] : k) * t->b_n + v * W);
 		for (unsigned i = 0; i < nr; i++)
 			for (unsigned v = 0; v < nv; v++)
-				acc[i][v] = FMA(ALL(a[i * t->k + k]), y[v], acc[i][v]);
+				acc[i][v] = FMA(ALL(a[i * ka + k]), y[v], acc[i][v]);
 	}
 	for (unsigned i = 0; i < nr; i++)
 		for (unsigned v = 0; v < nv; v++)
 			STORE(d[i] + v * W, acc[i][v]);
 }
 
+/* Eight columns of row r, the last ones: n is a multiple of 8. */
+static void eight(const struct tc_tile *t, unsigned r, const float *a, const float *b, float *d)
+{
+	__m256 acc = t->accumulate ? _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_set1_ps(t->scale_d))
+		: _mm256_setzero_ps();
+
+	for (unsigned i = 0; i < stored(t); i++)
+		acc = _mm256_fmadd_ps(_mm256_set1_ps(a[i]),
+			_mm256_loadu_ps(b + place(t, r, i) * t->b_n), acc);
+	_mm256_storeu_ps(d, acc);
+}
+
 /* The columns [from, from + n) of rows r to r + nr - 1 */
 static void rows_f32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned nr,
 	unsigned from, unsigned n, float *const d[ROWS])
 {
-	const float *a = s->a + r * t->k, *b = s->b + t->b_first + from;
+	const unsigned ka = stored(t);
+	const float *a = s->a + r * ka, *b = s->b + t->b_first + from;
 
 	for (unsigned c = 0; c < n;) {
 		float *at[ROWS];
 
 		for (unsigned i = 0; i < nr; i++)
 			at[i] = d[i] + c;
-		if (nr == ROWS && c + VECS * W <= n) {
-			block(ROWS, VECS, t, a, b + c, at);
+		if (t->slot && c + VECS * W <= n) {
+			for (unsigned i = 0; i < nr; i++)
+				block(1, VECS, t, a + i * ka, t->slot + (r + i) * ka, b + c, at + i);
 			c += VECS * W;
-		} else if (c + W <= n) {
+		} else if (nr == ROWS && c + VECS * W <= n) {
+			block(ROWS, VECS, t, a, NULL, b + c, at);
+			c += VECS * W;
+		} else if (!t->slot && c + W <= n) {
 			for (unsigned i = 0; i < nr; i++)
-				block(1, 1, t, a + i * t->k, b + c, at + i);
+				block(1, 1, t, a + i * ka, NULL, b + c, at + i);
 			c += W;
-		} else { /* n is a multiple of 8 */
+		} else {
 			for (unsigned i = 0; i < nr; i++)
-				for (unsigned j = 0; j < 8; j++) {
-					float x = t->accumulate ? at[i][j] * t->scale_d : 0;
-
-					for (unsigned k = 0; k < t->k; k++)
-						x = __builtin_fmaf(a[i * t->k + k], b[k * t->b_n + c + j], x);
-					at[i][j] = x;
-				}
+				eight(t, r + i, a + i * ka, b + c, at[i]);
 			c += 8;
 		}
 	}
@@ -209,12 +234,13 @@ static void row_f16(const struct tc_tile *t, const struct tc_scratch *s, unsigne
 static void row_s32(const struct tc_tile *t, const struct tc_scratch *s, unsigned r, unsigned from,
 	unsigned n, uint32_t *cell)
 {
-	const int32_t *a = (const int32_t *)s->a + r * t->k, *b = (const int32_t *)s->b + t->b_first + from;
+	const int32_t *a = (const int32_t *)s->a + r * stored(t);
+	const int32_t *b = (const int32_t *)s->b + t->b_first + from;
 	int32_t sum[TC_N] = { 0 };
 
-	for (unsigned k = 0; k < t->k; k++)
+	for (unsigned i = 0; i < stored(t); i++)
 		for (unsigned c = 0; c < n; c++)
-			sum[c] += a[k] * b[k * t->b_n + c];
+			sum[c] += a[i] * b[place(t, r, i) * t->b_n + c];
 	for (unsigned c = 0; c < n; c++) {
 		int64_t v = (int64_t)sum[c] + (t->accumulate ? (int32_t)cell[c] : 0);
 

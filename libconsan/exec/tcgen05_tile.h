@@ -1,5 +1,5 @@
-/* tcgen05_tile: the arithmetic of one tcgen05.mma in one CTA, without warps or events. Built once
- * for each vector width. Sums as in tile.h: products are added in order of ascending k, rounded to
+/* tcgen05_tile: the arithmetic of one tcgen05.mma in one CTA, without warps or events; also that of
+ * a sparse mma.sync or wgmma (sparse.h). Built once for each vector width. Sums as in tile.h: products are added in order of ascending k, rounded to
  * f32 each; the integer kinds are exact. */
 #ifndef CONSAN_EXEC_TCGEN05_TILE_H
 #define CONSAN_EXEC_TCGEN05_TILE_H
@@ -25,7 +25,8 @@ struct tc_tile {
 	float scale_d;             /* D is multiplied by it first */
 	const unsigned char *a, *b; /* images without gaps, 64-aligned */
 	/* Sparse A: the image has k / 2 elements of a row; slot[r * k / 2 + i] is where element i is in
-	 * row r. NULL: dense */
+	 * row r. Elements of B that no element of A selects take no part: infinity times the zeros
+	 * that are not stored is not a NaN. NULL: dense */
 	const uint8_t *slot;
 	const uint64_t *zero;      /* bit c % 64 of word c / 64: column c of B counts as 0; NULL: none */
 	/* Scales, or NULL: of rows (columns) for each block of `block` elements along k */
@@ -38,7 +39,7 @@ struct tc_tile {
 
 /* Working memory of one thread; 64-aligned. */
 struct tc_scratch {
-	_Alignas(64) float a[TC_M * TC_K]; /* [row][k] */
+	_Alignas(64) float a[TC_M * TC_K]; /* [row][k], or the stored elements */
 	_Alignas(64) float b[TC_K * TC_B]; /* [k][column] */
 	_Alignas(64) float line[TC_K * TC_B];
 	/* images that the caller gathers */

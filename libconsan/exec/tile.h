@@ -54,7 +54,7 @@ typedef void (*mma_tile_fn)(const struct mma_shape *s, const struct mma_regs *r)
 void mma_tile_avx2(const struct mma_shape *s, const struct mma_regs *r);
 void mma_tile_avx512(const struct mma_shape *s, const struct mma_regs *r);
 
-/* wgmma: D = +-A * B (+ D), M = 64, 32 bytes along k; deep: 64 bytes, of a sparse A expanded */
+/* wgmma: D = +-A * B (+ D), M = 64, 32 bytes along k */
 struct wg_tile {
 	uint16_t n;                /* 8 to 256 */
 	uint8_t a_type, b_type;    /* enum tile_in */
@@ -63,20 +63,18 @@ struct wg_tile {
 	bool scale_d;              /* false: D starts from zero */
 	bool negate;
 	bool satfinite;
-	bool deep;
-	/* Dense images, 64-aligned: 64 (n) rows of 32 bytes (64 if deep), or 16 rows (32 of B if
-	 * deep) of 64 (n) elements */
+	/* Dense images, 64-aligned: 64 (n) rows of 32 bytes, or 16 rows of 64 (n) elements */
 	const unsigned char *a, *b;
 	unsigned char *r[4];       /* register files of the four warps */
 	const uint32_t *slot;      /* accumulators: n / 2, or n / 4 for ACC_f16 */
 };
 /* Working memory of one thread for panels; 64-aligned. */
 struct wg_scratch {
-	_Alignas(64) uint32_t a[4 * 64 * 64]; /* [warp][unit][row of 16][4 copies] */
-	_Alignas(64) uint32_t b[64 * 256];    /* [unit][column, even before odd] */
+	_Alignas(64) uint32_t a[4 * 32 * 64]; /* [warp][unit][row of 16][4 copies] */
+	_Alignas(64) uint32_t b[32 * 256];    /* [unit][column, even before odd] */
 	_Alignas(64) float d[128 * 32];       /* ACC_f16: D of one warp, widened */
 	/* b holds the panel of the image with these bytes */
-	_Alignas(64) unsigned char image[256 * 64];
+	_Alignas(64) unsigned char image[256 * 32];
 	uint32_t key;              /* parameters b was made with, 0: none */
 };
 void wg_tile_avx2(const struct wg_tile *t, struct wg_scratch *s);

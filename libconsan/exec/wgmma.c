@@ -47,25 +47,35 @@ static void gather(unsigned char *to, const unsigned char *shared, const uint32_
 		memcpy(to + 16 * i, shared + piece[i], 16);
 }
 
-/* Rows of 64 bytes from the image of a packed A: 64 rows of 32 bytes, or 16 (mn) of 64 elements. */
-static void expand(const struct wg_op *o, unsigned char *to, const unsigned char *image)
+static void sparse_product(const struct wg_op *o, const struct wg_tile *w, struct tc_scratch *x)
 {
-	const struct args *a = o->args;
-	const bool wide = tile_in_bits(a->t.a_type) >= 16;
-	const unsigned chunks = wide ? 8 : 16;
+	const unsigned bits = tile_in_bits(w->a_type), half = 256 / bits, n = w->n;
+	const unsigned nreg = o->args->nd;
+	uint32_t d[64 * 256];
+	struct tc_tile t = sparse_tile((uint8_t[]){ w->a_type, w->b_type }, (enum tile_acc)w->acc, 64,
+		n, 2 * half, d, x);
+	void *reg[4][128];
 
-	for (unsigned row = 0; row < 64; row++) {
-		unsigned char turned[32];
-		const unsigned char *packed = image + 32 * row;
-
-		if (o->of.a_mn) {
-			for (unsigned k = 0; k < 16; k++)
-				memcpy(turned + 2 * k, image + 128 * k + 2 * row, 2);
-			packed = turned;
-		}
-		sparse_expand(to + 64 * row, packed, chunks, wide,
-			sparse_meta(o->meta[row / 16], a->selector, row % 16, chunks, wide));
+	t.a = w->a;
+	t.b = w->b;
+	t.a_mn = w->a_mn;
+	t.b_mn = w->b_mn;
+	t.negate_a = w->negate;
+	t.satfinite = w->satfinite;
+	t.accumulate = w->scale_d;
+	for (unsigned row = 0; row < 64; row++)
+		sparse_slots(x->slot + row * half, bits, half, sparse_meta(o->meta[row / 16],
+			o->args->selector, row % 16, bits >= 16 ? 8 : 16, bits >= 16));
+	for (unsigned i = 0; i < 4; i++) {
+		for (unsigned k = 0; k < nreg; k++)
+			reg[i][k] = w->r[i] + w->slot[k];
+		if (w->scale_d)
+			sparse_get_d(d + 16 * n * i, n, (enum tile_acc)w->acc,
+				(const void *const *)reg[i]);
 	}
+	SIMD_PICK(tc_tile)(&t, x);
+	for (unsigned i = 0; i < 4; i++)
+		sparse_put_d(d + 16 * n * i, n, (enum tile_acc)w->acc, reg[i]);
 }
 
 static void perform(struct cluster *c, struct async_op *op)
@@ -74,7 +84,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	const struct args *a = o->args;
 	struct cta *cta = op->warp->cta;
 	struct wg_async *g = &cta->async->wg[op->warp->id / 4];
-	_Alignas(64) unsigned char image_a[64 * 32], dense_a[64 * 64], image_b[256 * 64];
+	_Alignas(64) unsigned char image_a[64 * 32], image_b[256 * 64];
 	const struct wg_reads *reads;
 	struct wg_tile t = a->t;
 
@@ -96,16 +106,15 @@ static void perform(struct cluster *c, struct async_op *op)
 	}
 	gather(image_b, cta->shared, reads->b, (a->sparse ? 4u : 2u) * t.n);
 	t.a = image_a;
-	if (a->sparse) {
-		expand(o, dense_a, image_a);
-		t.a = dense_a;
-	}
 	t.b = image_b;
 	t.scale_d = o->scale_d;
 	t.slot = a->d;
 	for (unsigned w = 0; w < 4; w++)
 		t.r[w] = warpgroup_warp(op->warp, w)->r;
-	a->tile(&t, ex_scratch(c->worker, sizeof(struct wg_scratch)));
+	if (a->sparse)
+		sparse_product(o, &t, ex_scratch(c->worker, sizeof(struct tc_scratch)));
+	else
+		a->tile(&t, ex_scratch(c->worker, sizeof(struct wg_scratch)));
 	wgmma_moves(g, o->number);
 	async_free(c, op);
 }
@@ -337,12 +346,13 @@ static bool known_types(const struct args *a, unsigned k, unsigned n)
 	bool fp8 = (ta == IN_e4m3 || ta == IN_e5m2) && (tb == IN_e4m3 || tb == IN_e5m2);
 	bool i8 = (ta == IN_s8 || ta == IN_u8) && (tb == IN_s8 || tb == IN_u8);
 	bool same = ta == tb && (ta == IN_f16 || ta == IN_bf16 || ta == IN_tf32);
+	bool b1 = ta == tb && ta == IN_b1 && !a->sparse;
 
-	if (!fp8 && !i8 && !same)
+	if (!fp8 && !i8 && !same && !b1)
 		return false;
 	if (k * tile_in_bits(ta) != (a->sparse ? 512 : 256) || n % 8 || n > 256)
 		return false;
-	if (i8 != (a->t.acc == ACC_s32))
+	if ((i8 || b1) != (a->t.acc == ACC_s32))
 		return false;
 	return a->t.acc != ACC_f16 || fp8 || ta == IN_f16;
 }
@@ -366,7 +376,7 @@ static bool scales(struct decoder *d, const struct ptx_insn *i, struct args *a)
 	}
 	a->t.negate = imm[0] * imm[1] < 0;
 	a->a_mn = imm[2];
-	a->t.a_mn = imm[2] && !a->sparse; /* a sparse A is expanded to rows */
+	a->t.a_mn = imm[2];
 	a->t.b_mn = imm[3];
 	if (s->kind == PO_IMM) {
 		a->imm_scale = true;
@@ -399,7 +409,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 	if (!ptx_shape(ptx_pick(i, MG_shape), &m, &n, &k) || m != 64)
 		return dec_unsupported(d, "this shape of wgmma");
 	a = dec_alloc(d, sizeof *a);
-	a->sparse = a->t.deep = sparse;
+	a->sparse = sparse;
 	a->t.n = (uint16_t)n;
 	a->t.acc = (uint8_t)tile_acc_of(ptx_type_of(i, 0));
 	a->t.a_type = (uint8_t)tile_in_of(ptx_type_of(i, 1));

@@ -118,17 +118,15 @@ TILE_INLINE void repeat4(uint32_t *out, __m256 v, bool negate)
 				(int)(2 * i + 1))));
 }
 
-/* depth: bytes along k */
-TILE_INLINE void panel_a(uint32_t *out, const unsigned char *raw, enum tile_in type, bool negate,
-	unsigned depth)
+TILE_INLINE void panel_a(uint32_t *out, const unsigned char *raw, enum tile_in type, bool negate)
 {
-	unsigned units = depth / 16 * units_of(type);
-	_Alignas(64) uint32_t rows[8 * 64], t[8][8];
+	unsigned units = 2 * units_of(type);
+	_Alignas(64) uint32_t rows[8 * 32], t[8][8];
 
 	for (unsigned w8 = 0; w8 < 8; w8++) {
 		uint32_t *to = out + (w8 / 2) * units * ROWS + (w8 % 2) * 32;
 
-		units_from(type, rows, raw + w8 * 8 * depth, 8 * depth);
+		units_from(type, rows, raw + w8 * 256, 256);
 		for (unsigned u = 0; u < units; u += 8) {
 			units_transpose(t[0], 8, rows + u, units, false);
 			for (unsigned i = 0; i < 8; i++)
@@ -138,14 +136,13 @@ TILE_INLINE void panel_a(uint32_t *out, const unsigned char *raw, enum tile_in t
 	}
 }
 
-TILE_INLINE void panel_b(uint32_t *out, const unsigned char *raw, enum tile_in type, unsigned n,
-	unsigned depth)
+TILE_INLINE void panel_b(uint32_t *out, const unsigned char *raw, enum tile_in type, unsigned n)
 {
-	unsigned units = depth / 16 * units_of(type);
-	_Alignas(64) uint32_t rows[8 * 64];
+	unsigned units = 2 * units_of(type);
+	_Alignas(64) uint32_t rows[8 * 32];
 
 	for (unsigned j = 0; j < n; j += 8) {
-		units_from(type, rows, raw + j * depth, 8 * depth);
+		units_from(type, rows, raw + j * 32, 256);
 		for (unsigned u = 0; u < units; u += 8)
 			units_transpose(out + u * n + j, n, rows + u, units, true);
 	}
@@ -164,12 +161,11 @@ TILE_INLINE void panel_a_mn(uint32_t *out, const unsigned char *raw, enum tile_i
 	}
 }
 
-TILE_INLINE void panel_b_mn(uint32_t *out, const unsigned char *raw, enum tile_in type, unsigned n,
-	unsigned rows)
+TILE_INLINE void panel_b_mn(uint32_t *out, const unsigned char *raw, enum tile_in type, unsigned n)
 {
 	const __m256i split = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
 
-	for (unsigned k = 0; k < rows; k++)
+	for (unsigned k = 0; k < 16; k++)
 		for (unsigned j = 0; j < n; j += 8) {
 			_Alignas(32) uint32_t u[8];
 
@@ -179,11 +175,8 @@ TILE_INLINE void panel_b_mn(uint32_t *out, const unsigned char *raw, enum tile_i
 		}
 }
 
-/* Depths are constants of inlined loops. */
-#define PANEL_A(id) (t->deep ? panel_a(s->a, t->a, IN_##id, t->negate, 64) \
-	: panel_a(s->a, t->a, IN_##id, t->negate, 32))
-#define PANEL_B(id) (t->deep ? panel_b(s->b, t->b, IN_##id, t->n, 64) \
-	: panel_b(s->b, t->b, IN_##id, t->n, 32))
+#define PANEL_A(id) panel_a(s->a, t->a, IN_##id, t->negate)
+#define PANEL_B(id) panel_b(s->b, t->b, IN_##id, t->n)
 
 static void make_a(struct wg_scratch *s, const struct wg_tile *t)
 {
@@ -212,9 +205,8 @@ static void make_a(struct wg_scratch *s, const struct wg_tile *t)
  * byte. */
 static void make_b(struct wg_scratch *s, const struct wg_tile *t)
 {
-	const unsigned bytes = t->n * (t->deep ? 64u : 32u), rows = t->deep ? 32 : 16;
-	uint32_t key = 1u << 31 | (uint32_t)t->n << 16 | (uint32_t)t->deep << 9
-		| (uint32_t)t->b_mn << 8 | t->b_type;
+	const unsigned bytes = t->n * 32u;
+	uint32_t key = 1u << 31 | (uint32_t)t->n << 16 | (uint32_t)t->b_mn << 8 | t->b_type;
 
 	if (s->key == key && !memcmp(s->image, t->b, bytes))
 		return;
@@ -224,13 +216,13 @@ static void make_b(struct wg_scratch *s, const struct wg_tile *t)
 #define CASE(id) case IN_##id: PANEL_B(id); return;
 	case IN_f16:
 		if (t->b_mn)
-			panel_b_mn(s->b, t->b, IN_f16, t->n, rows);
+			panel_b_mn(s->b, t->b, IN_f16, t->n);
 		else
 			PANEL_B(f16);
 		return;
 	case IN_bf16:
 		if (t->b_mn)
-			panel_b_mn(s->b, t->b, IN_bf16, t->n, rows);
+			panel_b_mn(s->b, t->b, IN_bf16, t->n);
 		else
 			PANEL_B(bf16);
 		return;
@@ -291,10 +283,32 @@ static void warp_sat(const struct wg_tile *t, struct wg_scratch *s, unsigned w, 
 	}
 }
 
+/* b1: ones that A and B have in common (.and.popc) */
+static void common_bits(const struct wg_tile *t)
+{
+	for (unsigned row = 0; row < 64; row++)
+		for (unsigned n = 0; n < t->n; n++) {
+			const unsigned reg = n / 8 * 4 + row % 16 / 8 * 2 + n % 2;
+			uint32_t *d = (uint32_t *)(t->r[row / 16] + t->slot[reg]) + row % 8 * 4 + n % 8 / 2;
+			uint32_t sum = t->scale_d ? *d : 0;
+			uint64_t a[4], b[4];
+
+			memcpy(a, t->a + 32 * row, 32);
+			memcpy(b, t->b + 32 * n, 32);
+			for (unsigned k = 0; k < 4; k++)
+				sum += (uint32_t)__builtin_popcountll(a[k] & b[k]);
+			*d = sum;
+		}
+}
+
 void SIMD_NAME(wg_tile)(const struct wg_tile *t, struct wg_scratch *s)
 {
-	unsigned units = (t->deep ? 4 : 2) * units_of(t->a_type);
+	unsigned units = 2 * units_of(t->a_type);
 
+	if (t->a_type == IN_b1) {
+		common_bits(t);
+		return;
+	}
 	make_a(s, t);
 	make_b(s, t);
 	for (unsigned w = 0; w < 4; w++) {

@@ -12,9 +12,9 @@ enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32 };
 
 /* Element types as operands hold them. 4- and 6-bit types: _x, as kind::f8f6f4 has them in shared
  * memory, 16 packed elements at the start of each 16 bytes; _b, in tensor memory, a byte each; the
- * others dense. */
+ * others dense. s4 and u4: of a sparse mma.sync only. */
 enum tc_in { TC_f16, TC_bf16, TC_tf32, TC_e4m3, TC_e5m2, TC_e3m2_x, TC_e2m3_x, TC_e2m1_x, TC_e3m2_b,
-	TC_e2m3_b, TC_e2m1_b, TC_e2m1, TC_s8, TC_u8 };
+	TC_e2m3_b, TC_e2m1_b, TC_e2m1, TC_s8, TC_u8, TC_s4, TC_u4 };
 enum tc_acc { TC_ACC_f32, TC_ACC_f16, TC_ACC_s32 };
 
 /* The most of a CTA; B can have columns before the first one that is used (.ws, column shift) */

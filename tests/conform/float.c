@@ -10,7 +10,9 @@ enum op { ADD, SUB, MUL, FMA, MAD, DIV, RCP, SQRT, ABS, NEG, MIN, MAX, COPYSIGN 
 static const char *const op_name[] = { "add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt",
 	"abs", "neg", "min", "max", "copysign" };
 static const char *const round_name[] = { ".rn", ".rz", ".rm", ".rp" };
-enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32 };
+enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32,
+	FLAG_OOB = 64 };
+enum { OOB_NAN = 0x7ff7 }; /* f16 and bf16: what fills the outside of a tensor; fma.oob takes it for 0 */
 
 /* p: operation, type, rounding, flags; type of the first operands of mixed precision */
 enum { P_OP, P_TYPE, P_ROUND, P_FLAGS, P_FROM };
@@ -54,6 +56,8 @@ static uint64_t compute(const struct item *i, const uint64_t *s, struct want *w)
 
 	b = operand(op == FMA || !i->p[P_FROM] ? from : t, s[1], flags);
 	c = operand(t, s[2], flags);
+	if (flags & FLAG_OOB && (s[0] == OOB_NAN || s[1] == OOB_NAN))
+		return 0;
 	switch (op) {
 	case ADD: r = real_add(a, b, rnd); break;
 	case SUB: r = real_add(a, b.kind == REAL_NAN ? b : real_negate(b), rnd); break;
@@ -248,7 +252,6 @@ void class_testp(struct item *i, struct rng *r)
 /* ---- f16 and bf16 ---- */
 
 static const enum type halves[] = { T_f16, T_f16x2, T_bf16, T_bf16x2 };
-
 void class_half_arith(struct item *i, struct rng *r)
 {
 	enum type t = RNG_OF(r, halves);
@@ -258,11 +261,13 @@ void class_half_arith(struct item *i, struct rng *r)
 
 	if (op == FMA && !(f & FLAG_SAT))
 		f |= some(r, FLAG_RELU);
+	if (op == FMA && !(f & (FLAG_SAT | FLAG_FTZ)))
+		f |= some(r, FLAG_OOB);
 	rn = op == FMA || rng_once_in(r, 2);
 	i->p[P_OP] = op;
 	i->p[P_TYPE] = (int)t;
 	i->p[P_FLAGS] = f;
-	emit(i, r, rn ? ".rn" : "");
+	emit(i, r, f & FLAG_OOB ? ".rn.oob" : rn ? ".rn" : "");
 }
 
 void class_half_order(struct item *i, struct rng *r)

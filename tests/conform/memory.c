@@ -234,38 +234,3 @@ void class_store_bulk(struct item *i, struct rng *r)
 		"\tld.shared.v2.b64 {v0, v1}, [s];\n\tst.global.v2.b64 [%%dst], {v0, v1};\n",
 		i->p[P_BYTES]);
 }
-
-/* ---- vabsdiff4 ---- */
-
-enum { P_DSIGN, P_ASIGN, P_BSIGN, P_SUM, P_SAT };
-
-static void lane_video(const struct item *i, const uint64_t *s, struct want *w)
-{
-	uint32_t v = (uint32_t)s[2];
-
-	if (!i->p[P_SUM])
-		v = 0;
-	for (unsigned k = 0; k < 4; k++) {
-		int a = i->p[P_ASIGN] ? (int8_t)(s[0] >> 8 * k) : (uint8_t)(s[0] >> 8 * k);
-		int b = i->p[P_BSIGN] ? (int8_t)(s[1] >> 8 * k) : (uint8_t)(s[1] >> 8 * k);
-		int d = a < b ? b - a : a - b;
-		if (i->p[P_SUM])
-			v += (uint32_t)d;
-		else {
-			if (i->p[P_SAT])
-				d = i->p[P_DSIGN] ? (d > 127 ? 127 : d) : d > 255 ? 255 : d;
-			v |= (uint32_t)(uint8_t)d << 8 * k;
-		}
-	}
-	w->v = v;
-}
-
-void class_video(struct item *i, struct rng *r)
-{
-	i->p[P_ASIGN] = i->p[P_BSIGN] = rng_once_in(r, 2);
-	i->p[P_SUM] = rng_once_in(r, 2);
-	i->p[P_DSIGN] = i->p[P_ASIGN];
-	item_scalar(i, r, lane_video, "b32", "b32! b32! b32!", "vabsdiff4.%s.%s.%s%s",
-		i->p[P_DSIGN] ? "s32" : "u32", i->p[P_ASIGN] ? "s32" : "u32",
-		i->p[P_BSIGN] ? "s32" : "u32", i->p[P_SUM] ? ".add" : "");
-}

@@ -2,7 +2,8 @@
  * 9.7.14.6 (sparse matrices), 9.7.14.3 (block scaling); fragments as in mma.c. Of A half of the
  * columns is stored: column c of what is stored is, in a chunk of w columns, the c % (w / 2)-th.
  * Four bits of metadata for a chunk hold two positions, of units of w / 4 columns; for tf32, w = 2,
- * they are 0b0100 or 0b1110. */
+ * they are 0b0100 or 0b1110. An element of B takes part only if the row stores one for it: infinity
+ * times a zero that is not stored is not a NaN. */
 #include "conform.h"
 #include "matrix.h"
 
@@ -110,26 +111,26 @@ static long double scale_of(const struct item *i, uint64_t data, unsigned k)
 static void expect(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	const struct form *kind = kind_of(i);
-	const unsigned k = depth(i), n = per(i);
+	const unsigned k = depth(i), stored = k >> sparse(i), n = per(i);
 	const enum type ta = (enum type)i->p[P_A], tb = (enum type)i->p[P_B];
 	const struct dot dot = { ta, tb, kind->d, (enum values)i->p[P_VALUES], i->p[P_FLAGS] & SAT, 0 };
 
 	(void)out;
 	for (unsigned warp = 0; warp < CTA_THREADS / 32; warp++) {
 		static long double a[M][MAX_K], b[N][MAX_K], c[M][N];
+		unsigned at[M][MAX_K];
 		const struct in *in = (const struct in *)inputs + warp * 32;
 		struct want *to = w + warp * 32 * i->nout;
 
-		memset(a, 0, sizeof a);
 		for (unsigned l = 0; l < 32; l++) {
 			const unsigned g = l / 4, t = l % 4;
 
 			for (unsigned r = 0; r < regs_a(i); r++)
 				for (unsigned e = 0; e < n; e++) {
-					const unsigned row = g + 8 * (r & 1);
+					const unsigned row = g + 8 * (r & 1), s = t * n + r / 2 * 4 * n + e;
 
-					a[row][column(i, in, row, t * n + r / 2 * 4 * n + e)]
-						= get(i, ta, &in[l].a[r], e);
+					a[row][s] = get(i, ta, &in[l].a[r], e);
+					at[row][s] = column(i, in, row, s);
 				}
 			for (unsigned r = 0; r < regs_b(i); r++)
 				for (unsigned e = 0; e < n; e++)
@@ -140,17 +141,20 @@ static void expect(const struct item *i, const void *inputs, const void *out, st
 		for (unsigned x = 0; x < k && kind->nscale; x++) {
 			const unsigned block = x / (k / kind->nscale);
 
-			for (unsigned row = 0; row < M; row++)
+			for (unsigned row = 0; row < M && x < stored; row++)
 				a[row][x] *= scale_of(i, in[row % 8 * 4 + 2 * id(i, 1) + row / 8].sa,
-					id(i, 0) + block);
+					id(i, 0) + at[row][x] / (k / kind->nscale));
 			for (unsigned col = 0; col < N; col++)
 				b[col][x] *= scale_of(i, in[col * 4 + id(i, 3)].sb, id(i, 2) + block);
 		}
 		for (unsigned l = 0; l < 32; l++)
 			for (unsigned e = 0; e < 4; e++) {
 				const unsigned row = l / 4 + e / 2 * 8, col = l % 4 * 2 + e % 2;
+				long double chosen[MAX_K];
 
-				matrix_dot(&dot, a[row], b[col], k, c[row][col], &to[l * 4 + e]);
+				for (unsigned s = 0; s < stored; s++)
+					chosen[s] = b[col][at[row][s]];
+				matrix_dot(&dot, a[row], chosen, stored, c[row][col], &to[l * 4 + e]);
 			}
 	}
 }

@@ -72,7 +72,9 @@ static uint64_t pick_float(struct rng *r, enum type t)
 
 	switch (rng_below(r, 10)) {
 	case 0: v = rng_once_in(r, 2) ? 0 : man; break; /* zero, subnormal */
-	case 1: v = all - rng_below(r, 3); break;       /* near the end of the codes */
+	case 1: /* near the end of the codes; of 16 bits, the NaN that fills the outside of tensors */
+		v = all - (rng_once_in(r, 3) ? 8 : rng_below(r, 3));
+		break;
 	case 2: { /* infinity, the codes beside it, smallest normal, largest subnormal */
 		const uint64_t edge[] = { (1ull << f->ebits) - 1, 1, (1ull << f->ebits) - 2 };
 		v = (RNG_OF(r, edge) << f->mbits) + rng_below(r, 3) - 1;

@@ -11,7 +11,8 @@
  * The permutation exchanges 16-byte pieces: bits 4 to 6 (S = 128), 4 to 5 (64) or 4 (32) of the
  * address are xored with those from bit 7 on.
  *
- * A sparse A is stored as a dense one; B has twice the depth. Metadata as in mma_sparse.c. */
+ * A sparse A is stored as a dense one; B has twice the depth. Metadata, and which elements of B take
+ * part, as in mma_sparse.c. */
 #include "conform.h"
 #include "matrix.h"
 
@@ -24,9 +25,10 @@ static const struct { enum type a, b, d; unsigned k; } kinds[] = {
 	{ T_e5m2, T_e5m2, T_f16, 32 },
 	{ T_s8, T_s8, T_s32, 32 }, { T_s8, T_u8, T_s32, 32 }, { T_u8, T_s8, T_s32, 32 },
 	{ T_u8, T_u8, T_s32, 32 },
+	{ T_b1, T_b1, T_s32, 256 }, /* the last: not sparse */
 };
 
-enum { M = 64, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128, META = A_REGS + ACC,
+enum { M = 64, MAX_K = 256, IMAGE = 40960, AT_B = 8192, A_REGS = 4, ACC = 128, META = A_REGS + ACC,
 	THREAD = 4 * (META + 1), IN_BYTES = IMAGE / CTA_THREADS + THREAD };
 
 /* Of A and of B: bytes of the swizzle or 16, LBO, SBO, offset of the start in the swizzle's rows */
@@ -114,35 +116,33 @@ static void read_a(const struct item *i, const char *in, long double (*a)[256])
 					packed_get(in + IMAGE + thread * THREAD + 4 * r, bits, e));
 }
 
-/* Moves the stored columns of A to where the metadata says. */
-static void spread(const struct item *i, const char *in, long double (*a)[256])
+/* The columns of the dense A in which the stored ones of row m are. */
+static void columns(const struct item *i, const char *in, unsigned m, unsigned *at)
 {
 	const unsigned stored = kinds[i->p[P_KIND]].k, bits = type_bits(kinds[i->p[P_KIND]].a);
 	const unsigned w = bits == 32 ? 2 : 4, selector = i->p[P_FLAGS] & SELECTOR ? 1 : 0;
 
-	for (unsigned m = 0; m < M; m++) {
-		long double row[64] = { 0 };
+	for (unsigned s = 0; s < stored; s++) {
+		const unsigned c = s / (w / 2), half = m / 8 % 2;
+		const unsigned t = bits == 8 ? half + c / 8 * 2 : 2 * selector + c / 4;
+		const unsigned bit = bits == 8 ? c % 8 * 4 : half * 16 + c % 4 * 4;
+		const unsigned thread = m / 16 * 32 + m % 8 * 4 + t;
+		const unsigned nibble = (unsigned)packed_get(in + IMAGE + thread * THREAD + 4 * META,
+			32, 0) >> bit & 15;
 
-		for (unsigned s = 0; s < stored; s++) {
-			const unsigned c = s / (w / 2), half = m / 8 % 2;
-			const unsigned t = bits == 8 ? half + c / 8 * 2 : 2 * selector + c / 4;
-			const unsigned bit = bits == 8 ? c % 8 * 4 : half * 16 + c % 4 * 4;
-			const unsigned thread = m / 16 * 32 + m % 8 * 4 + t;
-			const unsigned nibble = (unsigned)packed_get(in + IMAGE + thread * THREAD
-				+ 4 * META, 32, 0) >> bit & 15;
-
-			row[c * w + (w == 2 ? nibble == 14 : nibble >> s % 2 * 2 & 3)] = a[m][s];
-		}
-		memcpy(a[m], row, sizeof row);
+		at[s] = !(i->p[P_FLAGS] & SPARSE) ? s
+			: c * w + (w == 2 ? nibble == 14 : nibble >> s % 2 * 2 & 3);
 	}
 }
 
 static void expect_wgmma(const struct item *i, const void *inputs, const void *out, struct want *w)
 {
 	static long double a[M][256], b[256][256];
+	unsigned at[M][MAX_K];
 	const char *in = inputs;
 	const int f = i->p[P_FLAGS];
-	const unsigned n = (unsigned)i->p[P_N], depth = kinds[i->p[P_KIND]].k << !!(f & SPARSE);
+	const unsigned n = (unsigned)i->p[P_N], stored = kinds[i->p[P_KIND]].k;
+	const unsigned depth = stored << !!(f & SPARSE);
 	const enum type tb = kinds[i->p[P_KIND]].b, td = kinds[i->p[P_KIND]].d;
 	const struct dot dot = { kinds[i->p[P_KIND]].a, tb, td, (enum values)i->p[P_VALUES],
 		f & SAT, tb == T_b1 ? '&' : 0 };
@@ -150,22 +150,26 @@ static void expect_wgmma(const struct item *i, const void *inputs, const void *o
 
 	(void)out;
 	read_a(i, in, a);
-	if (f & SPARSE)
-		spread(i, in, a);
+	for (unsigned m = 0; m < M; m++)
+		columns(i, in, m, at[m]);
 	for (unsigned c = 0; c < n; c++)
 		for (unsigned k = 0; k < depth; k++)
 			b[c][k] = element(in + AT_B, &x, tb, c, k);
 	if (!(f & NEGATE_A) != !(f & NEGATE_B))
 		for (unsigned m = 0; m < M; m++)
-			for (unsigned k = 0; k < depth; k++)
+			for (unsigned k = 0; k < stored; k++)
 				a[m][k] = -a[m][k];
 	for (unsigned thread = 0; thread < CTA_THREADS; thread++)
 		for (unsigned e = 0; e < i->nout; e++) {
 			const char *acc = in + IMAGE + thread * THREAD + 4 * A_REGS;
 			long double c = f & SCALE_D ? matrix_value(td, packed_get(acc,
 				type_bits(td), e)) : 0;
-			matrix_dot(&dot, a[row_of(thread, e)], b[col_of(thread, e)], depth, c,
-				&w[thread * i->nout + e]);
+			const unsigned m = row_of(thread, e);
+			long double chosen[MAX_K];
+
+			for (unsigned s = 0; s < stored; s++)
+				chosen[s] = b[col_of(thread, e)][at[m][s]];
+			matrix_dot(&dot, a[m], chosen, stored, c, &w[thread * i->nout + e]);
 		}
 }
 
@@ -271,7 +275,7 @@ static void describe(struct item *i, struct rng *r, bool sparse)
 	bool floats;
 	enum type td;
 
-	i->p[P_KIND] = (int)rng_below(r, ARRAY_SIZE(kinds));
+	i->p[P_KIND] = (int)rng_below(r, ARRAY_SIZE(kinds) - sparse);
 	td = kinds[i->p[P_KIND]].d;
 	floats = type_kind(td) == KIND_FLOAT;
 	if (!floats && n > 32) /* 8, 16, 24, 32, then multiples of 16 */

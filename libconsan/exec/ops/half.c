@@ -46,6 +46,10 @@ NUM_INLINE float fma_bf16(float a, float b, float c)
 
 	return odd64to32(odd64(s, err));
 }
+NUM_INLINE bool is_oob(float a, float b, uint32_t nan)
+{
+	return num_bits32(a) == nan || num_bits32(b) == nan;
+}
 NUM_INLINE float mul_f16(float a, float b) { return a * b; }
 NUM_INLINE float mul_bf16(float a, float b) { return odd64to32((double)a * (double)b); }
 
@@ -122,6 +126,9 @@ HALF_BOTH(add, 2, a + b)
 HALF_BOTH(sub, 2, a - b)
 HALF_OP(mul, 2, mul_f16(a, b), mul_bf16(a, b))
 HALF_OP(fma, 3, fma_f16(a, b, c), fma_bf16(a, b, c))
+/* The NaN with which tensor copies fill what is outside of the tensor: 0x7ff7, widened */
+HALF_OP(fma_oob, 3, is_oob(a, b, 0x7ffee000) ? 0 : fma_f16(a, b, c),
+	is_oob(a, b, 0x7ff70000) ? 0 : fma_bf16(a, b, c))
 HALF_BOTH(min, 2, fm_min(a, b, false))
 HALF_BOTH(max, 2, fm_max(a, b, false))
 HALF_BOTH(min_nan, 2, fm_min(a, b, true))
@@ -163,8 +170,6 @@ LANE_FAMILY(ops_half)
 	const xfn *row = NULL;
 	xfn fn = NULL;
 
-	if (ptx_has(i, MOD_oob))
-		return dec_unsupported(d, "fma.oob is not supported");
 	switch ((int)ptx_pick(i, MG_rnd)) {
 	case MOD_NONE: case MOD_rn: break;
 	default: return dec_unsupported(d, "16-bit arithmetic rounds to nearest only");
@@ -173,7 +178,7 @@ LANE_FAMILY(ops_half)
 	case ARITH_add: row = add_half; break;
 	case ARITH_sub: row = sub_half; break;
 	case ARITH_mul: row = mul_half; break;
-	case ARITH_fma: row = fma_half; break;
+	case ARITH_fma: row = ptx_has(i, MOD_oob) ? fma_oob_half : fma_half; break;
 	case ARITH_ex2: row = ex2_half; break;
 	case ARITH_tanh: row = tanh_half; break;
 	case ARITH_min:

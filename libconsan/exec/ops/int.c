@@ -159,24 +159,48 @@ DP(us, false, true)
 DP(su, true, false)
 DP(ss, true, true)
 
-/* vabsdiff4, without byte selectors; .add: the sum of the four plus c */
-struct bytes4 {
+/* SIMD video instructions on n halves or bytes, without selectors; .add: their sum plus c (ISA,
+ * "SIMD Video Instructions") */
+enum video_op { VIDEO_add, VIDEO_sub, VIDEO_avrg, VIDEO_absdiff, VIDEO_min, VIDEO_max };
+struct video {
+	enum video_op op;
+	unsigned n;
 	bool sa, sb, sd, sat, add;
 };
-static inline uint32_t absdiff4(uint32_t a, uint32_t b, uint32_t c, const struct bytes4 *m)
+static inline int32_t video_part(uint32_t v, unsigned k, const struct video *m, bool is_signed)
 {
+	return m->n == 4 ? byte_of(v, k, is_signed) : half_of(v, k, is_signed);
+}
+static inline int32_t video_result(enum video_op op, int32_t a, int32_t b)
+{
+	switch (op) {
+	case VIDEO_add: return a + b;
+	case VIDEO_sub: return a - b;
+	case VIDEO_avrg: return (a + b + (a + b >= 0)) >> 1;
+	case VIDEO_absdiff: return a < b ? b - a : a - b;
+	case VIDEO_min: return a < b ? a : b;
+	case VIDEO_max: return a < b ? b : a;
+	}
+	return 0;
+}
+static inline uint32_t video(uint32_t a, uint32_t b, uint32_t c, const struct video *m)
+{
+	const unsigned bits = 32 / m->n;
+	const int32_t top = (1 << (bits - m->sd)) - 1, bottom = m->sd ? -top - 1 : 0;
 	uint32_t r = 0, sum = c;
 
-	for (unsigned k = 0; k < 4; k++) {
-		int32_t v = byte_of(a, k, m->sa) - byte_of(b, k, m->sb), top = m->sd ? 127 : 255;
-		v = v < 0 ? -v : v;
-		v = m->sat && v > top ? top : v;
+	for (unsigned k = 0; k < m->n; k++) {
+		int32_t v = video_result(m->op, video_part(a, k, m, m->sa),
+			video_part(b, k, m, m->sb));
+
+		if (m->sat)
+			v = v > top ? top : v < bottom ? bottom : v;
 		sum += (uint32_t)v;
-		r |= ((uint32_t)v & 0xff) << 8 * k;
+		r |= ((uint32_t)v & ((1u << bits) - 1)) << bits * k;
 	}
 	return m->add ? sum : r;
 }
-LANE_SLOW(vabsdiff4_32, l32, l32, l32, l32, absdiff4(A, B, C, x->i.p))
+LANE_SLOW(video_32, l32, l32, l32, l32, video(A, B, C, x->i.p))
 
 /* ---- decoding ---- */
 
@@ -300,15 +324,23 @@ DECODER(dp2a)
 		TY_b32, TY_b32, TY_b32, TY_b32);
 }
 
-DECODER(vabsdiff4)
+static bool decode_video(struct decoder *d, const struct ptx_insn *i, struct xop *x,
+	enum video_op op, unsigned n)
 {
-	struct bytes4 *m = dec_alloc(d, sizeof *m);
+	struct video *m = dec_alloc(d, sizeof *m);
 
-	if (ptx_pick(i, MG_redop) != MOD_NONE && !ptx_has(i, MOD_add))
-		return dec_unsupported(d, "of vabsdiff4 only the plain one and .add are supported");
-	*m = (struct bytes4){ .sd = ptx_type_of(i, 0) == TY_s32, .sa = ptx_type_of(i, 1) == TY_s32,
-		.sb = ptx_type_of(i, 2) == TY_s32, .sat = ptx_has(i, MOD_sat),
-		.add = ptx_has(i, MOD_add) };
+	*m = (struct video){ .op = op, .n = n, .sd = ptx_type_of(i, 0) == TY_s32,
+		.sa = ptx_type_of(i, 1) == TY_s32, .sb = ptx_type_of(i, 2) == TY_s32,
+		.sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
 	x->i.p = m;
-	return LANE_DECODE(vabsdiff4_32, TY_b32, TY_b32, TY_b32, TY_b32);
+	return LANE_DECODE(video_32, TY_b32, TY_b32, TY_b32, TY_b32);
 }
+#define VIDEO(op) \
+DECODER(v##op##2) { return decode_video(d, i, x, VIDEO_##op, 2); } \
+DECODER(v##op##4) { return decode_video(d, i, x, VIDEO_##op, 4); }
+VIDEO(add)
+VIDEO(sub)
+VIDEO(avrg)
+VIDEO(absdiff)
+VIDEO(min)
+VIDEO(max)

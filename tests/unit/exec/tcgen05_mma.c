@@ -43,6 +43,7 @@ struct mma {
 	/* A as it is in memory, by rows of the whole matrix; B; scales */
 	double a_at[256][128], b_at[288][128], scale[2][256][6];
 	uint8_t slot[256][64];     /* where the elements of sparse A belong */
+	bool infinite;             /* the elements of B that no row of A selects are */
 };
 
 static uint64_t state;
@@ -72,6 +73,8 @@ static uint32_t encode(const struct format *f, double v)
 		return (uint32_t)(int32_t)v & 255;
 	if (v == 0)
 		return 0;
+	if (isinf(v))
+		return ((1u << f->exponent) - 1) << f->mantissa;
 	m = frexp(fabs(v), &e);
 	e += (int)f->bias - 1;
 	if (e < 1) {
@@ -256,10 +259,10 @@ static void fill(struct mma *c, struct memory *m)
 			c->a_at[r][k] = value(c->fa);
 		for (unsigned g = 0; c->sparse && g < ka;) {
 			static const uint8_t two[] = { 4, 8, 12, 9, 13, 14 };
-			unsigned bits = two[below(6)];
+			unsigned bits = two[c->infinite ? g % 5 : below(6)];
 
 			if (c->kind == TF32) {
-				bits = below(2) ? 14 : 4;
+				bits = (c->infinite ? g % 3 : below(2)) ? 14 : 4;
 				c->slot[r][g] = (uint8_t)(2 * g + (bits == 14));
 				put_metadata(c, m, r, g, bits);
 				g++;
@@ -278,7 +281,8 @@ static void fill(struct mma *c, struct memory *m)
 	}
 	for (unsigned r = 0; r < c->n + c->shift; r++)
 		for (unsigned k = 0; k < c->k; k++)
-			c->b_at[r][k] = value(c->fb);
+			c->b_at[r][k] = c->infinite && !memchr(c->slot[0], (int)k, ka) ? INFINITY
+				: value(c->fb);
 	for (unsigned which = 0; c->vec && which < 2; which++)
 		for (unsigned r = 0; r < (which ? c->n : c->m); r++)
 			for (unsigned j = 0; j < c->vec; j++) {
@@ -546,6 +550,7 @@ static void any_case(struct mma *c, enum kind kind, bool pair, bool ws, bool spa
 	c->half_d = (kind == F8F6F4 || (kind == F16 && !c->fa->code)) && below(2);
 	if (!sparse)
 		c->selector = 0;
+	c->infinite = sparse && c->fb->exponent >= 5 && below(2);
 	c->m = mx ? (pair ? (sparse || below(2) ? 256 : 128) : 128) : ws ? 32u << below(3)
 		: (pair ? 128u : 64u) << below(2);
 	c->a.mn = kind < MXF4 && !c->a_tmem && below(2);
