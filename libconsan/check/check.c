@@ -184,7 +184,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
-	w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
+	w->remote = w->own_fence_site = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
 	w->releases = 0;
 }
@@ -228,7 +228,7 @@ static void reset_cluster(struct cluster *c)
 	c->slot_cursor = 0;
 	c->slot_last = 0;
 	c->slot_event = 0;
-	c->generic_slots = false;
+	c->generic_slots = c->remote = false;
 	c->combined_at = 0;
 	c->common_of = NULL;
 	for (i = 0; i < c->nctas; i++) {
