@@ -178,7 +178,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
 	w->epoch = 1;
-	w->converged = w->reg_ops = w->exit_site = w->sc_fences = 0;
+	w->converged = w->reg_ops = w->exit_site = w->sc_fences = w->syncs = 0;
 	w->map = 0;
 	tc_reset_warp(w);
 	w->moving = (struct wg_copy){ 0 };

@@ -40,6 +40,7 @@ void warp_observe_like(struct cluster *c, struct warp *w, const struct observed 
 {
 	struct observed *o = find_observed(w, like);
 
+	w->syncs++;
 	if (o) {
 		frontier_join(&c->space, o->f, f);
 		return;

@@ -231,6 +231,7 @@ void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 {
 	unsigned i, n = w->ngroups;
 
+	w->syncs++;
 	for (i = 0; i < n; i++) {
 		struct group *g = &w->group[i];
 		uint32_t m = g->lanes & lanes;
@@ -256,6 +257,7 @@ void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes)
 	uint32_t took = 0;
 	unsigned i;
 
+	w->syncs++;
 	if (w->ngroups == 1 && w->group[0].lanes == lanes) {
 		add_progress(c, w, lanes, warp_close_epoch(w), w->group[0].f);
 		return;

@@ -142,6 +142,7 @@ struct warp {
 	VEC(struct released) released;
 	VEC(struct observed) observed;
 	uint32_t sc_fences;      /* fence.sc so far */
+	uint32_t syncs;          /* synchronisations of a lane that may have acquired something */
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
 	uint32_t remote;         /* the CTAs whose shared memory it has accessed, a mask, but its own */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
