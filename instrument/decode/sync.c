@@ -245,6 +245,7 @@ void emit_fence(struct dcluster *c, uint32_t warp, const struct record *r)
 	f->scope = ptx_scope_of(i, SCOPE_NONE);
 	f->space = space == PS_global ? SP_GLOBAL : space == PS_shared || space == PS_shared_cluster
 		? SP_SHARED : SP_ANY;
+	f->own_cta = ptx_fences_own_cta(i);
 	switch ((enum ptx_op)i->op) {
 	case OP_fence:
 		e.kind = EV_FENCE;

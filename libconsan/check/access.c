@@ -20,6 +20,8 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	/* K6, st.async: accesses by engines are classified, known or not */
 	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
 		v->s.known = c->zero_epochs;
+	if (async && c->remote) /* so are accesses by threads, as P does not hold for all memory */
+		v->s.known_generic = c->zero_epochs;
 	v->c = c;
 	v->w = w;
 	v->f = f;

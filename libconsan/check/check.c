@@ -178,13 +178,13 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->index = index;
 	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
 	w->epoch = 1;
-	w->converged = w->reg_ops = w->exit_site = w->sc_fences = 0;
+	w->converged = w->reg_ops = w->exit_site = w->sc_fences = w->syncs = 0;
 	w->map = 0;
 	tc_reset_warp(w);
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
 	w->dirty = w->reg_touched = false;
-	w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
+	w->remote = w->own_fence_site = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
 	w->releases = 0;
 }
@@ -228,7 +228,7 @@ static void reset_cluster(struct cluster *c)
 	c->slot_cursor = 0;
 	c->slot_last = 0;
 	c->slot_event = 0;
-	c->generic_slots = false;
+	c->generic_slots = c->remote = false;
 	c->combined_at = 0;
 	c->common_of = NULL;
 	for (i = 0; i < c->nctas; i++) {

@@ -384,10 +384,15 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	return true;
 }
 
-/* Adds the partials of f's plane `from` to its plane `to`, and, if `async`, those of asynchronous
- * agents to FENCED. */
+static struct agent_range everyone(const struct clock_space *s)
+{
+	return (struct agent_range){ 0, s->ngeneric, s->ngeneric };
+}
+
+/* Adds the partials of f's plane `from`, of the range's generic agents, to its plane `to`, and, if
+ * `async`, those of asynchronous agents to FENCED. */
 static void copy_partials(struct clock_space *s, struct frontier *f, enum plane from, enum plane to,
-	bool async)
+	struct agent_range r, bool async)
 {
 	struct partial *was;
 	uint32_t i, n = 0;
@@ -399,49 +404,60 @@ static void copy_partials(struct clock_space *s, struct frontier *f, enum plane 
 	n = f->npart;
 	was = base_alloc(n * sizeof *was);
 	memcpy(was, f->part, n * sizeof *was);
-	for (i = 0; i < n; i++)
-		if (was[i].plane == (uint16_t)from && (async || was[i].agent < s->ngeneric))
-			frontier_add(s, f, was[i].agent < s->ngeneric ? to : PLANE_FENCED, was[i].agent,
-				was[i].lanes, UINT32_MAX, was[i].epoch);
+	for (i = 0; i < n; i++) {
+		const struct partial *p = &was[i];
+		const bool generic = p->agent < s->ngeneric;
+
+		if (p->plane == (uint16_t)from && (generic ? p->agent % r.step - r.first < r.n : async))
+			frontier_add(s, f, generic ? to : PLANE_FENCED, p->agent, p->lanes, UINT32_MAX, p->epoch);
+	}
 	free(was);
 }
 
-void frontier_fence(struct clock_space *s, struct frontier *f, bool async)
+void frontier_fence(struct clock_space *s, struct frontier *f, struct agent_range r)
 {
-	raise(f->p, f->g, s->ngeneric);
+	for (uint32_t a = r.first; a < s->ngeneric; a += r.step)
+		raise(f->p + a, f->g + a, r.n);
 	drop_redundant(f);
-	copy_partials(s, f, PLANE_G, PLANE_P, false);
-	copy_partials(s, f, PLANE_CTA_G, PLANE_CTA_P, false);
-	copy_partials(s, f, PLANE_SHARED_G, PLANE_SHARED_P, false);
-	copy_partials(s, f, PLANE_COLLECTIVE_G, PLANE_COLLECTIVE_P, false);
-	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
-		if (f->g[a])
-			frontier_add(s, f, PLANE_FENCED, a, UINT32_MAX, UINT32_MAX, f->g[a]);
+	copy_partials(s, f, PLANE_G, PLANE_P, r, false);
+	copy_partials(s, f, PLANE_CTA_G, PLANE_CTA_P, r, false);
+	copy_partials(s, f, PLANE_SHARED_G, PLANE_SHARED_P, r, false);
+	copy_partials(s, f, PLANE_COLLECTIVE_G, PLANE_COLLECTIVE_P, r, false);
+}
+
+void frontier_fence_agent(struct clock_space *s, struct frontier *f, enum plane to, uint32_t agent)
+{
+	if (agent < f->cap && f->g[agent])
+		frontier_add(s, f, to, agent, UINT32_MAX, UINT32_MAX, f->g[agent]);
+	/* `to` sorts after G: what is added is not found again */
+	for (uint32_t i = 0; i < f->npart; i++) {
+		const struct partial p = f->part[i];
+
+		if (p.plane == PLANE_G && p.agent == agent)
+			frontier_add(s, f, to, agent, p.lanes, UINT32_MAX, p.epoch);
+	}
 }
 
 void frontier_fence_global(struct clock_space *s, struct frontier *f)
 {
 	raise(fit_q(s, f), f->g, s->ngeneric);
 	drop_redundant(f);
-	copy_partials(s, f, PLANE_G, PLANE_Q, false);
+	copy_partials(s, f, PLANE_G, PLANE_Q, everyone(s), false);
 	if (f->foreign)
 		foreign_fence(&f->foreign);
 }
 
-void frontier_half(struct clock_space *s, struct frontier *f, bool async)
+void frontier_half(struct clock_space *s, struct frontier *f, struct agent_range r)
 {
 	for (uint32_t a = 0; a < s->ngeneric; a++)
-		if (f->g[a] > f->p[a])
+		if (f->g[a] > f->p[a] && a % r.step - r.first < r.n)
 			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
-	for (uint32_t a = s->ngeneric; async && a < f->cap; a++)
-		if (f->g[a])
-			frontier_add(s, f, PLANE_HALF, a, UINT32_MAX, UINT32_MAX, f->g[a]);
-	copy_partials(s, f, PLANE_G, PLANE_HALF, false);
+	copy_partials(s, f, PLANE_G, PLANE_HALF, r, false);
 }
 
 void frontier_whole(struct clock_space *s, struct frontier *f)
 {
-	copy_partials(s, f, PLANE_HALF, PLANE_P, true);
+	copy_partials(s, f, PLANE_HALF, PLANE_P, everyone(s), true);
 }
 
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
@@ -469,7 +485,7 @@ void frontier_join_shared(struct clock_space *s, struct frontier *f, const struc
 		const struct partial *p = &from->part[i];
 
 		if (p->plane == PLANE_CTA_G || p->plane == PLANE_CTA_P || p->plane == PLANE_HALF
-			|| p->plane == PLANE_FENCED)
+			|| p->plane == PLANE_FENCED || p->plane >= PLANE_MEMORY)
 			frontier_add(s, f, (enum plane)p->plane, p->agent, p->lanes, UINT32_MAX, p->epoch);
 	}
 }

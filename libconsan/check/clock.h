@@ -45,7 +45,9 @@ enum plane { PLANE_G, PLANE_P,
 	PLANE_TC_BEFORE, PLANE_TC,
 	/* loads of tensor memory that are complete as their registers were read (E16) */
 	PLANE_LOADED,
-	PLANES };
+	/* + m: generic accesses to the shared memory of CTA m by warps of other CTAs, covered by a
+	 * proxy fence; P does not cover these, as .shared::cta is the memory of one CTA (A19) */
+	PLANE_MEMORY, PLANES = PLANE_MEMORY + 16 };
 
 /* An epoch that began again at 0 would be taken as known by all. */
 static inline uint32_t epoch_next(uint32_t epoch)
@@ -110,12 +112,16 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch);
 /* Grows f so that g can be indexed by every agent. */
 void frontier_fit(struct clock_space *s, struct frontier *f);
-/* P := P u G: a proxy fence over all that is known; async: also over the asynchronous agents */
-void frontier_fence(struct clock_space *s, struct frontier *f, bool async);
+/* The agents a with a % step in [first, first + n) */
+struct agent_range { uint32_t first, n, step; };
+/* P := P u G: a proxy fence over what is known of the range's generic agents */
+void frontier_fence(struct clock_space *s, struct frontier *f, struct agent_range r);
+/* Adds what f knows of the agent in G, of whichever kind, to its sparse plane `to`. */
+void frontier_fence_agent(struct clock_space *s, struct frontier *f, enum plane to, uint32_t agent);
 /* Q := Q u G: a proxy fence over global memory */
 void frontier_fence_global(struct clock_space *s, struct frontier *f);
 /* HALF := HALF u G, and P := P u HALF: the two halves of such a fence */
-void frontier_half(struct clock_space *s, struct frontier *f, bool async);
+void frontier_half(struct clock_space *s, struct frontier *f, struct agent_range r);
 void frontier_whole(struct clock_space *s, struct frontier *f);
 /* Adds what `from` knows in `plane` (or better) to f's sparse plane `to`. */
 void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
@@ -134,6 +140,8 @@ static inline uint32_t frontier_full(const struct clock_space *s, const struct f
 		return f->p[agent];
 	if (plane == PLANE_Q)
 		return f->q && agent < s->ngeneric ? f->q[agent] : 0;
+	if (plane >= PLANE_MEMORY)
+		return 0;
 	return agent < f->cap ? f->g[agent] : 0;
 }
 

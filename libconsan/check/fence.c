@@ -40,6 +40,7 @@ void warp_observe_like(struct cluster *c, struct warp *w, const struct observed 
 {
 	struct observed *o = find_observed(w, like);
 
+	w->syncs++;
 	if (o) {
 		frontier_join(&c->space, o->f, f);
 		return;
@@ -339,11 +340,49 @@ static void complete_halves(struct warp *w, uint32_t lanes)
 	}
 }
 
+/* The CTA in whose shared memory an asynchronous agent accesses what matters to a fence. */
+static unsigned memory_of(const struct cluster *c, uint32_t agent)
+{
+	uint32_t index;
+
+	switch (agent_kind(c, agent, &index)) {
+	case AGENT_SLOT:
+		return index < c->slots.n ? c->slots.at[index].cta : 0;
+	case AGENT_WGMMA:
+		return index / c->wg_per_cta;
+	default:
+		return c->warp[index].cta;
+	}
+}
+
+/* What f knows of asynchronous agents (st.async, K6). */
+static void fence_async(struct cluster *c, const struct warp *w, struct frontier *f,
+	enum plane to, bool own_cta)
+{
+	for (uint32_t a = c->space.ngeneric; a < f->cap && a < c->space.nagents; a++)
+		if (!own_cta || memory_of(c, a) == w->cta)
+			frontier_fence_agent(&c->space, f, to, a);
+}
+
+/* What f knows of accesses to the shared memory of other CTAs. A release half counts as a fence. */
+static void fence_remote(struct cluster *c, const struct warp *w, struct frontier *f, bool own_cta)
+{
+	for (uint32_t i = 0; i < c->nwarps; i++) {
+		const uint32_t of = own_cta ? c->warp[i].remote & 1u << w->cta : c->warp[i].remote;
+
+		for (uint32_t m = of; m; m &= m - 1)
+			frontier_fence_agent(&c->space, f, PLANE_MEMORY + (unsigned)__builtin_ctz(m), i);
+	}
+}
+
 /* A fence by these lanes also covers what other threads did: it may be anywhere on the causality
- * path (K1). */
+ * path (K1). With .shared::cta it covers what they did to the memory of the executing CTA (A19). */
 static void fence_known(struct cluster *c, struct warp *w, const struct event *e)
 {
 	const bool async = c->check->config.policy.async_across_ctas || c->generic_slots;
+	const bool half = e->fence_proxy.proxy == PROXY_ASYNC_RELEASE, own = e->fence_proxy.own_cta;
+	const struct agent_range r = { own ? w->cta * c->per_cta : 0, own ? c->per_cta : c->nwarps,
+		c->nwarps };
 	unsigned i, n = w->ngroups;
 
 	warp_learned(w);
@@ -354,12 +393,18 @@ static void fence_known(struct cluster *c, struct warp *w, const struct event *e
 
 		if (!m)
 			continue;
-		if (e->fence_proxy.proxy == PROXY_ASYNC_RELEASE)
-			frontier_half(&c->space, f, async);
-		else if (e->fence_proxy.proxy == PROXY_ASYNC_ACQUIRE)
+		if (e->fence_proxy.proxy == PROXY_ASYNC_ACQUIRE) {
 			frontier_whole(&c->space, f);
+			continue;
+		}
+		if (async)
+			fence_async(c, w, f, half ? PLANE_HALF : PLANE_FENCED, own);
+		if (c->remote)
+			fence_remote(c, w, f, own);
+		if (half)
+			frontier_half(&c->space, f, r);
 		else
-			frontier_fence(&c->space, f, async);
+			frontier_fence(&c->space, f, r);
 	}
 }
 
@@ -407,6 +452,10 @@ void on_fence_proxy(struct cluster *c, const struct event *e)
 		w->fence_site = e->site;
 		mark_progress(w, e->lanes, warp_close_epoch(w), &w->progress.fenced,
 			&w->progress.fenced_copies);
+		if (e->fence_proxy.own_cta)
+			w->own_fence_site = e->site;
+		else
+			per_lane_set(&w->progress.fenced_all, e->lanes | ~w->all, w->epoch - 1);
 	} else {
 		w->half_site = e->site;
 		mark_progress(w, e->lanes, warp_close_epoch(w), &w->progress.half,

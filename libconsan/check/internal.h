@@ -228,6 +228,7 @@ struct cluster {
 	VEC(struct mbar) mbars;
 	VEC(struct slot) slots;
 	bool generic_slots;      /* some slot was generic */
+	bool remote;             /* some warp accessed the shared memory of another CTA */
 	uint32_t slot_cursor;    /* where the search for a free slot continues */
 	uint32_t slot_last;      /* the slot taken last, and the event and lane that took it */
 	uint64_t slot_event;

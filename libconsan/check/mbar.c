@@ -444,6 +444,7 @@ void on_mbarrier_test(struct cluster *c, const struct event *e)
 		return;
 	}
 	seen = phase_seen(m, t);
+	w->syncs++;
 	v->polled = -2;
 	v->passed_lanes = e->lanes | (v->passed == seen ? v->passed_lanes : 0);
 	v->passed = seen;

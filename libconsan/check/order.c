@@ -110,8 +110,12 @@ void warp_add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32
 	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, store_lanes, &progress->stores);
 	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, store_lanes,
 		&progress->stored);
-	if (g == PLANE_G)
-		add_per_lane(c, into, PLANE_Q, w->index, lanes, all, &progress->fenced_global);
+	if (g != PLANE_G)
+		return;
+	add_per_lane(c, into, PLANE_Q, w->index, lanes, all, &progress->fenced_global);
+	for (uint32_t m = w->remote; m; m &= m - 1)
+		add_per_lane(c, into, PLANE_MEMORY + (unsigned)__builtin_ctz(m), w->index, lanes, all,
+			&progress->fenced_all);
 }
 
 static void add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
@@ -130,7 +134,8 @@ uint32_t warp_progress(const struct warp *w, enum agent_kind k, enum plane plane
 {
 	switch (k) {
 	case AGENT_WARP:
-		return plane == PLANE_G ? UINT32_MAX : w->progress.fenced.at[lane];
+		return plane == PLANE_G ? UINT32_MAX : plane >= PLANE_MEMORY ? w->progress.fenced_all.at[lane]
+			: w->progress.fenced.at[lane];
 	case AGENT_COPIES:
 		return plane == PLANE_G ? w->progress.copies.at[lane] : w->progress.fenced_copies.at[lane];
 	case AGENT_STORES:
@@ -226,6 +231,7 @@ void warp_acquire(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 {
 	unsigned i, n = w->ngroups;
 
+	w->syncs++;
 	for (i = 0; i < n; i++) {
 		struct group *g = &w->group[i];
 		uint32_t m = g->lanes & lanes;
@@ -251,6 +257,7 @@ void warp_converge(struct cluster *c, struct warp *w, uint32_t lanes)
 	uint32_t took = 0;
 	unsigned i;
 
+	w->syncs++;
 	if (w->ngroups == 1 && w->group[0].lanes == lanes) {
 		add_progress(c, w, lanes, warp_close_epoch(w), w->group[0].f);
 		return;

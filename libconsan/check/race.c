@@ -21,6 +21,14 @@ unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e)
 	return 0;
 }
 
+enum plane race_plane(const struct view *v, const struct cell_entry *old)
+{
+	if (old->agent >= v->c->space.ngeneric)
+		return PLANE_G;
+	return v->plane == PLANE_P && race_cta_of(v->c, old) != v->peer ? (enum plane)(PLANE_MEMORY + v->peer)
+		: v->plane;
+}
+
 /* What restricted fences order (A11): all of shared memory after an acquire, the memory of the
  * accessor's own CTA after a release. */
 static uint32_t known_restricted(const struct cluster *c, const struct frontier *f,
@@ -249,7 +257,7 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
 		|| !morally_strong(v, x, z) || observed_by_chance(x, z))
 		return SHADOW_NOT_OBSERVED;
-	if (some_lane_known(v, v->plane, &local, now, bytes))
+	if (some_lane_known(v, race_plane(v, &local), &local, now, bytes))
 		return SHADOW_OBSERVED;
 	return v->plane == PLANE_P && some_lane_known(v, PLANE_G, &local, now, bytes)
 		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
@@ -439,7 +447,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 {
 	const struct check_policy *policy = &v->c->check->config.policy;
 	bool old_generic = old->agent < v->c->space.ngeneric;
-	enum plane plane = old_generic ? v->plane : PLANE_G;
+	enum plane plane = race_plane(v, old);
 	enum missing missing = MISSING_ORDER;
 	enum shadow_observed seen;
 	unsigned rule;
@@ -469,7 +477,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 	v->last_seen = seen;
 	if (seen == SHADOW_OBSERVED)
 		return SHADOW_ORDERED;
-	if (plane == PLANE_P && (seen || ordered(v, PLANE_G, old, now, bytes, false)))
+	if (plane != PLANE_G && (seen || ordered(v, PLANE_G, old, now, bytes, false)))
 		missing = MISSING_FENCE;
 	rule = pick_rule(v, old, now, missing);
 	if (v->role == ROLE_WGMMA && missing == MISSING_ORDER
@@ -478,13 +486,13 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		/* the four warps synchronize at the wgmma, and one of them has the data; if it is
 		 * not even fenced, that is the more serious error */
 		rule = CS122;
-		if (plane == PLANE_P && !known_to_warpgroup(v, PLANE_P, old, now, bytes)
+		if (plane != PLANE_G && !known_to_warpgroup(v, plane, old, now, bytes)
 			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
 			rule = pick_rule(v, old, now, MISSING_FENCE);
 	} else if (missing == MISSING_ORDER && (executed_together(v, old, now)
 			|| ordered(v, PLANE_G, old, now, bytes, true))) {
 		rule = CS109;
-		if (plane == PLANE_P && !ordered(v, PLANE_P, old, now, bytes, true)
+		if (plane != PLANE_G && !ordered(v, plane, old, now, bytes, true)
 			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
 			rule = pick_rule(v, old, now, MISSING_FENCE);
 	} else if (missing == MISSING_ORDER && blocked_by_scope(v, old, bytes)) {

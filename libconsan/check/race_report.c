@@ -170,13 +170,15 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	char place[PLACE_BYTES];
 	const struct warp *by;
 	bool stored = false;
-	uint32_t index;
+	uint32_t index, own_fence;
 
 	if (agent_kind(c, old->agent, &index) == AGENT_SLOT) {
 		stored = c->slots.at[index].generic;
 		index = c->slots.at[index].warp;
 	}
 	by = &c->warp[index];
+	own_fence = v->peer != v->w->cta && v->w->own_fence_site ? v->w->own_fence_site
+		: v->peer != by->cta ? by->own_fence_site : 0;
 	report_edge(f, "warp %u's %s is ordered before this %s, but without a fence.proxy.async "
 		"between them", by->id, f->side[1].what, f->side[0].what);
 	if (stored) {
@@ -185,6 +187,10 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	} else if (by->global_fence.site && by->global_fence.epoch >= old->epoch) {
 		report_hint(f, HINT(fence_of_global), report_place(by->global_fence.site, place));
 		report_edit(f, by->global_fence.site, EDIT(fence_of_global));
+	} else if (own_fence) {
+		report_hint(f, HINT(fence_of_own_cta), report_place(own_fence, place), v->peer,
+			v->peer);
+		report_edit(f, own_fence, EDIT(fence_of_own_cta));
 	} else if (!by->fence_site && v->w->fence_site && by != v->w) {
 		report_hint(f, HINT(fence_by_reader), v->w->id, by->id);
 	}
@@ -383,12 +389,6 @@ static void explain_strong(const struct view *v, struct finding *f, const struct
 	}
 }
 
-/* The plane in which the two accesses are not ordered. */
-static enum plane plane_of(unsigned rule)
-{
-	return rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113 ? PLANE_P : PLANE_G;
-}
-
 /* The accessor's bytes around `byte`: what its lane accessed, of an engine's access the part in
  * this granule. */
 static void name_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
@@ -410,12 +410,13 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	struct cluster *c = v->c;
 	struct finding *f = report_new(c, rule, race_severity(v, rule, old),
 		now->what & CELL_SITE_MASK, old->what & CELL_SITE_MASK);
+	const bool of_fence = rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113;
 	struct race_gap gap;
 	struct accessor a, b;
 
 	if (!f)
 		return;
-	if (!race_unordered(v, plane_of(rule), old, now, bytes, false, &gap)) {
+	if (!race_unordered(v, of_fence ? race_plane(v, old) : PLANE_G, old, now, bytes, false, &gap)) {
 		gap.byte = (unsigned)__builtin_ctz(bytes);
 		gap.old_lane = race_accessor(c, old, gap.byte).lane;
 		gap.now_lane = only_lane(v->lanes);
@@ -431,7 +432,7 @@ void race_report(const struct view *v, unsigned rule, const struct cell_entry *o
 	name_memory(c, f, 0, v->peer, now, granule, gap.byte);
 	report_side(c, f, b.warp, b.lane, old->what & CELL_SITE_MASK, b.what);
 	name_memory(c, f, 1, v->peer, old, granule, gap.byte);
-	if (rule == CS110 || rule == CS111 || rule == CS112 || rule == CS113) {
+	if (of_fence) {
 		explain_fence(c, f, old, v);
 	} else if (rule == CS109) {
 		report_edge(f, "only a warp collective (shfl, vote, match, redux, an .aligned instruction "

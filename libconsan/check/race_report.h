@@ -17,6 +17,8 @@ static inline struct cell_entry race_here(const struct cell_entry *e, uint32_t g
 /* ---- race.c ---- */
 /* The CTA of the warp that executed or issued it. */
 unsigned race_cta_of(const struct cluster *c, const struct cell_entry *e);
+/* The plane in which the view's access must know the entry. */
+enum plane race_plane(const struct view *v, const struct cell_entry *old);
 /* Two lanes that access a byte without an order between them. */
 struct race_gap {
 	unsigned byte;           /* of the granule */

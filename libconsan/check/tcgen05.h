@@ -40,6 +40,7 @@ struct tc_warp {
 	uint32_t reported;       /* up to this one, a finding says that no thread waited for it */
 	struct tc_last used[2];  /* the newest one on memory of its own CTA, of the peer */
 	VEC(struct tc_commit) commit;
+	uint32_t fenced[2];      /* warp.syncs at its last fence::after_thread_sync, ::before_thread_sync */
 	struct {                 /* [0]: tcgen05.ld, [1]: tcgen05.st */
 		uint32_t newest, done; /* their numbers: issued, complete by a wait */
 		uint32_t reported; /* as above */

@@ -104,8 +104,10 @@ bool tmem_waited_first(const struct tmem_view *t, const struct warp *by, unsigne
 }
 
 static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const struct warp *by,
-	const struct cell_entry *old)
+	const struct cell_entry *old, const struct cell_entry *now)
 {
+	const bool one_instruction = !((old->what ^ now->what) & CELL_SITE_MASK);
+
 	if (t->frees)
 		return CS621;
 	switch (kind) {
@@ -114,6 +116,8 @@ static unsigned pick_rule(const struct tmem_view *t, enum agent_kind kind, const
 	case AGENT_TMEM_ST:
 		return tmem_waited_first(t, by, 1, old->epoch) ? CS601 : CS603;
 	default:
+		if (t->op && one_instruction && by->cta != t->v.w->cta)
+			return CS635;
 		return t->op && by == t->v.w ? CS605 : CS604;
 	}
 }
@@ -168,7 +172,7 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 		isa = pipelined(t, kind, old, now);
 	if (isa == ISA_ALL || isa & policy->tcgen05_pipelining)
 		return SHADOW_ORDERED;
-	tmem_report(t, isa && !policy->tcgen05_pipelining ? CS606 : pick_rule(t, kind, by, old), isa,
+	tmem_report(t, isa && !policy->tcgen05_pipelining ? CS606 : pick_rule(t, kind, by, old, now), isa,
 		old, now, granule, lanes);
 	return SHADOW_CONFLICT;
 }
@@ -439,6 +443,7 @@ void on_tcgen05_fence(struct cluster *c, const struct event *e)
 
 	if (!c->ntensor)
 		return;
+	alloc_on_event(c, e);
 	if (!before)
 		import_relaxed(c, w, e->lanes);
 	if (c->check->config.policy.tcgen05_fence)

@@ -2,7 +2,7 @@
  * an allocation without the permit, columns that are not allocated); what it can execute although
  * the ISA forbids it is found here. */
 #include "tmem_alloc.h"
-#include "internal.h"
+#include "tcgen05.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
@@ -208,48 +208,94 @@ static void check_collector(struct cluster *c, struct tmem_allocs *t, const stru
 		*b = (struct collector){ .gone = here(c, e) };
 }
 
-/* ---- waits that wait for nothing (E29) ---- */
+/* ---- instructions that order nothing, and the permit (E29) ---- */
 
 /* An instruction is redundant if no execution of it was of use although the CTA has operations that
- * it could wait for: in a CTA without work it may be. */
-static void note_use(struct tmem_allocs *t, const struct cluster *c, const struct event *e,
-	bool useful)
+ * it could order: in a CTA without work it may be. */
+static void note_use(struct cluster *c, struct tmem_allocs *t, const struct event *e,
+	enum alloc_order kind, bool useful)
 {
 	size_t i = 0;
 
 	while (i < t->use.n && t->use.at[i].by.site != e->site)
 		i++;
 	if (i == t->use.n)
-		vec_push(&t->use, ((struct alloc_use){ .by = here(c, e),
-			.store = e->tmem_wait.mode == MODE_WRITE }));
+		vec_push(&t->use, ((struct alloc_use){ .by = here(c, e), .kind = kind }));
 	t->use.at[i].useful |= useful;
+}
+
+static void begin_use(struct tmem_allocs *t, const struct event *e, enum alloc_order kind)
+{
+	t->pending[kind] |= 1u << (e->warp & 31);
+	t->pending[ORDERS_BEFORE] |= 1u << (e->warp & 31);
+	t->used[kind] = t->used[ORDERS_BEFORE] = t->used[ORDERS_AFTER] = true;
+}
+
+static void end_use(struct cluster *c, struct tmem_allocs *t, const struct event *e,
+	enum alloc_order kind, bool synchronised)
+{
+	const uint32_t warp = 1u << (e->warp & 31);
+
+	note_use(c, t, e, kind, t->pending[kind] & warp || synchronised);
+	t->pending[kind] &= ~warp;
 }
 
 static void on_wait(struct cluster *c, struct tmem_allocs *t, const struct event *e)
 {
-	uint32_t *pending = &t->pending[e->tmem_wait.mode == MODE_WRITE];
-	const uint32_t warp = 1u << (e->warp & 31);
+	end_use(c, t, e, e->tmem_wait.mode == MODE_WRITE ? ORDERS_STORES : ORDERS_LOADS, false);
+	t->pending[ORDERS_BEFORE] |= 1u << (e->warp & 31);
+}
 
-	note_use(t, c, e, *pending & warp);
-	*pending &= ~warp;
+static void on_order(struct cluster *c, struct tmem_allocs *t, const struct event *e)
+{
+	struct warp *w = warp_of(c, e);
+	const bool before = e->tcgen05_fence.before;
+	uint32_t *last = &tc_of(w)->fenced[before];
+
+	end_use(c, t, e, before ? ORDERS_BEFORE : ORDERS_AFTER, *last != w->syncs);
+	*last = w->syncs;
 }
 
 static void report_redundant(struct cluster *c, struct tmem_allocs *t)
 {
+	static const struct { const char *name, *why; } text[] = {
+		[ORDERS_LOADS] = { "tcgen05.wait::ld", "no warp that executes it has a load to wait for" },
+		[ORDERS_STORES] = { "tcgen05.wait::st", "no warp that executes it has a store to wait for" },
+		[ORDERS_BEFORE] = { "tcgen05.fence::before_thread_sync", "no thread that executes it has a "
+			"tcgen05 operation or a synchronisation behind it since its last one" },
+		[ORDERS_AFTER] = { "tcgen05.fence::after_thread_sync", "no thread that executes it has "
+			"synchronised since its last one" },
+	};
+
 	for (size_t i = 0; i < t->use.n; i++) {
 		const struct alloc_use *u = &t->use.at[i];
 		struct finding *f;
 
-		if (u->useful || !t->used[u->store])
+		if (u->useful || !t->used[u->kind])
 			continue;
 		f = report_new(c, CS803, rule_severity(CS803), u->by.site, 0);
 		if (!f)
 			continue;
-		report_side(c, f, u->by.warp, -1, u->by.site, u->store ? "tcgen05.wait::st"
-			: "tcgen05.wait::ld");
-		report_edge(f, "no warp that executes it has a %s to wait for", u->store ? "store" : "load");
+		report_side(c, f, u->by.warp, -1, u->by.site, text[u->kind].name);
+		report_edge(f, "%s", text[u->kind].why);
 		report_send(c, f);
 	}
+}
+
+/* Columns that another CTA of the SM could allocate, but for the permit */
+static void report_permit(struct cluster *c, const struct tmem_allocs *t)
+{
+	struct finding *f;
+
+	if (!t->last.by.site || t->relinquished || 2 * t->last.columns > TMEM_COLUMNS)
+		return;
+	f = report_new(c, CS804, rule_severity(CS804), t->last.by.site, 0);
+	if (!f)
+		return;
+	report_side(c, f, t->last.by.warp, -1, t->last.by.site, alloc_name);
+	report_edge(f, "no tcgen05.relinquish_alloc_permit follows this allocation of %u of %u columns",
+		t->last.columns, TMEM_COLUMNS);
+	report_send(c, f);
 }
 
 /* ---- events ---- */
@@ -286,15 +332,19 @@ void alloc_on_event(struct cluster *c, const struct event *e)
 		break;
 	case EV_TMEM_RELINQUISH:
 		check_group(c, t, e, e->tmem_relinquish.pair, "tcgen05.relinquish_alloc_permit");
+		t->relinquished = true;
 		break;
 	case EV_TMEM_ACCESS:
-		t->pending[e->tmem_access.mode == MODE_WRITE] |= 1u << (e->warp & 31);
-		t->used[e->tmem_access.mode == MODE_WRITE] = true;
+		begin_use(t, e, e->tmem_access.mode == MODE_WRITE ? ORDERS_STORES : ORDERS_LOADS);
 		break;
 	case EV_TMEM_WAIT:
 		on_wait(c, t, e);
 		break;
+	case EV_TCGEN05_FENCE:
+		on_order(c, t, e);
+		break;
 	case EV_TCGEN05:
+		begin_use(t, e, ORDERS_BEFORE);
 		check_group(c, t, e, e->tcgen05.pair, op_name[e->tcgen05.op]);
 		if (e->tcgen05.pair)
 			check_launched(c, e, op_name[e->tcgen05.op]);
@@ -317,6 +367,7 @@ void alloc_cta_end(struct cluster *c, const struct event *e)
 
 	report_leaks(c, t);
 	report_redundant(c, t);
+	report_permit(c, t);
 }
 
 void alloc_reset(struct tmem_allocs *t)
@@ -327,6 +378,7 @@ void alloc_reset(struct tmem_allocs *t)
 	memset(t->collector, 0, sizeof t->collector);
 	memset(t->pending, 0, sizeof t->pending);
 	memset(t->used, 0, sizeof t->used);
+	t->relinquished = false;
 	memset(&t->several, 0, sizeof t->several);
 }
 

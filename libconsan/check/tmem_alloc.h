@@ -31,11 +31,14 @@ struct collector {
 	struct alloc_site gone;  /* the operation that discarded the contents */
 };
 
-/* A tcgen05.wait */
+/* Instructions that only order others, and what each acts on. before_thread_sync: tcgen05
+ * operations and synchronisations since the last one; after_thread_sync: synchronisations */
+enum alloc_order { ORDERS_LOADS, ORDERS_STORES, ORDERS_BEFORE, ORDERS_AFTER };
+
 struct alloc_use {
 	struct alloc_site by;    /* one warp that executed it */
-	bool store;              /* wait::st */
-	bool useful;             /* some execution had something to wait for */
+	enum alloc_order kind;
+	bool useful;             /* some execution had something to order */
 };
 
 struct tmem_allocs {         /* of one CTA */
@@ -44,8 +47,9 @@ struct tmem_allocs {         /* of one CTA */
 	struct allocation last;      /* the newest allocation; by.site 0: none */
 	struct alloc_site group[2];  /* the first instruction of .cta_group::1 and ::2 */
 	struct collector collector[COLLECTORS];
-	uint32_t pending[2];         /* warps with a load, a store since their last wait */
-	bool used[2];                /* some warp has loaded, stored */
+	uint32_t pending[4];         /* by what they order: warps with something to order */
+	bool used[4];                /* some warp had */
+	bool relinquished;
 	struct {                     /* the newest operation of an instruction of several lanes */
 		uint64_t count;      /* of events, when it was handled */
 		uint32_t site, warp, d;

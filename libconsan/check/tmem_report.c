@@ -119,7 +119,7 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 
 	if ((rule == CS602 || rule == CS603) && !loaded)
 		note_reported(&by->tc->access[rule == CS603].reported, old->epoch);
-	if ((rule == CS604 || rule == CS605) && !f)
+	if (((rule == CS604 || rule == CS605) && !f) || rule == CS635)
 		note_reported(&by->tc->reported, old->epoch);
 	if (!f)
 		return;
@@ -133,6 +133,9 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 		report_edge(f, "PTX ISA %s orders the %s after the %s of the same %s, %s does not",
 			isa == ISA_91 ? "9.1" : "9.4", f->side[0].what, f->side[1].what,
 			t->op ? "thread" : "warp", isa == ISA_91 ? "9.4" : "9.1");
+	} else if (rule == CS635) {
+		report_edge(f, "warp %u of CTA %u and warp %u of CTA %u issue it, and no synchronisation orders "
+			"the completion of the one before the other", by->id, by->cta, t->v.w->id, t->v.w->cta);
 	} else if (rule == CS607) {
 		report_edge(f, "warp %u's %s is ordered before this %s, but without a tcgen05.fence on each "
 			"side of the synchronisation", by->id, f->side[1].what, f->side[0].what);

@@ -41,6 +41,7 @@ struct lane_groups {
 struct lane_progress {
 	struct per_lane fenced, fenced_copies, copies, stores;
 	struct per_lane stored;  /* bulk stores whose writes are also complete */
+	struct per_lane fenced_all; /* accesses covered by a proxy fence over all shared memory */
 	struct per_lane fenced_global; /* accesses covered by a proxy fence over global memory */
 	struct per_lane half, half_copies; /* the release half of a proxy fence (A21) */
 };
@@ -141,8 +142,11 @@ struct warp {
 	VEC(struct released) released;
 	VEC(struct observed) observed;
 	uint32_t sc_fences;      /* fence.sc so far */
+	uint32_t syncs;          /* synchronisations of a lane that may have acquired something */
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */
+	uint32_t remote;         /* the CTAs whose shared memory it has accessed, a mask, but its own */
 	uint32_t fence_site;     /* newest proxy fence over shared memory */
+	uint32_t own_fence_site; /* newest one with .shared::cta */
 	uint32_t half_site;      /* newest release half of one */
 	/* for explanations: the newest relaxed arrival, release fence that is restricted to one state
 	 * space, and proxy fence that does not cover shared memory; site 0: none */

@@ -2,7 +2,7 @@
  * a full fence of the host orders memory. */
 #include "async.h"
 
-enum { B_KIND, B_SEM, B_SCOPE, B_SPACE, B_PROXY };
+enum { B_KIND, B_SEM, B_SCOPE, B_SPACE, B_PROXY, B_OWN_CTA };
 
 static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -18,7 +18,8 @@ static enum step op_fence(struct warp *w, const struct xop *x, uint32_t lanes)
 		e.fence = (struct event_fence){ .sem = sem, .scope = scope, .space = space };
 	else if (e.kind == EV_FENCE_PROXY)
 		e.fence_proxy = (struct event_fence_proxy){ .sem = sem, .scope = scope,
-			.space = space, .proxy = (enum ev_proxy)x->i.b[B_PROXY] };
+			.space = space, .proxy = (enum ev_proxy)x->i.b[B_PROXY],
+			.own_cta = x->i.b[B_OWN_CTA] };
 	ex_emit(w->cluster, &e);
 	return STEP_NEXT;
 }
@@ -33,6 +34,7 @@ static bool decode(const struct ptx_insn *i, struct xop *x, enum ev_kind kind, e
 	x->i.b[B_SCOPE] = (uint8_t)ptx_scope_of(i, SCOPE_NONE);
 	x->i.b[B_SPACE] = (uint8_t)space;
 	x->i.b[B_PROXY] = (uint8_t)proxy;
+	x->i.b[B_OWN_CTA] = ptx_fences_own_cta(i);
 	x->fn = op_fence;
 	return true;
 }

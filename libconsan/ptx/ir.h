@@ -129,6 +129,8 @@ enum ptx_mod ptx_pick(const struct ptx_insn *i, enum ptx_group g);
 enum ptx_mod ptx_nth(const struct ptx_insn *i, enum ptx_group g, unsigned k);
 /* The state space of the k-th (0-based) modifier that names one; PS_none: generic. */
 enum ptx_space ptx_space_of(const struct ptx_insn *i, unsigned k);
+/* Does a fence cover the shared memory of the executing CTA alone? */
+bool ptx_fences_own_cta(const struct ptx_insn *i);
 enum ptx_group ptx_group_of(enum ptx_mod m);
 /* Splits "m64n128k16" into its numbers, k = 0 for "m8n8"; false if m is no shape. */
 bool ptx_shape(enum ptx_mod m, unsigned *rows, unsigned *cols, unsigned *depth);

@@ -534,6 +534,11 @@ enum ptx_space ptx_space_of(const struct ptx_insn *i, unsigned k)
 	return PS_none;
 }
 
+bool ptx_fences_own_cta(const struct ptx_insn *i)
+{
+	return ptx_space_of(i, 0) == PS_shared || ptx_has(i, MOD_sync_restrict_shared_cta);
+}
+
 enum ptx_type ptx_type_of(const struct ptx_insn *i, unsigned k)
 {
 	enum ptx_mod m = ptx_nth(i, MG_type, k);
