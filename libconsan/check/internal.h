@@ -129,7 +129,8 @@ struct async_op {                /* in flight: will signal an mbarrier */
 	uint32_t lanes, warp, site;
 	bool copies;             /* cp.async.mbarrier.arrive */
 	bool tc;                 /* tcgen05.commit; epoch: of the thread's newest operation, or 0 */
-	struct frontier *known;  /* tcgen05.commit: what the thread knew; or NULL */
+	struct frontier *known;  /* tcgen05.commit: what the thread knew; else grids_handed_on(); or
+				    NULL */
 };
 
 /* ---- named barriers ---- */
