@@ -228,6 +228,16 @@ const struct async_op *async_op_on(const struct cluster *c, uint32_t mbar)
 	return NULL;
 }
 
+/* The phase waits for the arrivals of all these lanes, so that what any of them hands on counts. */
+static struct frontier *waited_for_grids(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	struct frontier *f = NULL;
+
+	for (; lanes && !f; lanes &= lanes - 1)
+		f = grids_handed_on(c, warp_frontier(w, (unsigned)__builtin_ctz(lanes)));
+	return f;
+}
+
 void on_cp_async_arrive(struct cluster *c, const struct event *e)
 {
 	const struct event_cp_async_arrive *a = &e->cp_async_arrive;
@@ -244,7 +254,7 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 		.id = async_op_key(a->async_op, e->cta), .mbar = (uint32_t)(m - c->mbars.at) + 1,
 		.phase = m->phase, .epoch = w->copies.open, .lanes = e->lanes, .warp = w->index,
 			.site = e->site,
-		.copies = true,
+		.copies = true, .known = waited_for_grids(c, w, e->lanes),
 	});
 	mbar_copies(m, (struct past_op){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
 	w->copies.open = epoch_next(w->copies.open); /* later copies are not covered by this arrive */
@@ -362,6 +372,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		.id = async_op_key(b->async_op, mbar_peer), .mbar = mbar, .phase = m->phase,
 		.slot = k + 1, .epoch = s->epoch,
 		.lanes = 1u << lane, .warp = w->index, .site = e->site,
+		.known = grids_handed_on(c, f),
 	});
 }
 

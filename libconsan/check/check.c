@@ -151,6 +151,9 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->together = frontier_new(&c->space);
 	c->barrier.now = frontier_new(&c->space);
 	c->barrier.before = frontier_new(&c->space);
+	c->barrier.gone = frontier_new(&c->space);
+	c->barrier.leaving[0] = frontier_new(&c->space);
+	c->barrier.leaving[1] = frontier_new(&c->space);
 	for (uint32_t r = 0; r < c->nctas; r++)
 		c->cta[r].exited = frontier_new(&c->space);
 	return c;
@@ -340,6 +343,9 @@ static void free_cluster(struct cluster *c)
 	frontier_put(&c->space, c->together);
 	frontier_put(&c->space, c->barrier.now);
 	frontier_put(&c->space, c->barrier.before);
+	frontier_put(&c->space, c->barrier.gone);
+	frontier_put(&c->space, c->barrier.leaving[0]);
+	frontier_put(&c->space, c->barrier.leaving[1]);
 	clock_space_close(&c->space);
 	free(c->cta);
 	free(c->warp);

@@ -73,6 +73,24 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	}
 }
 
+void cluster_leave(struct cluster *c, struct warp *w, uint32_t lanes)
+{
+	const unsigned phase = c->barrier.phase & 1;
+	const uint32_t arrived = lanes & w->cluster_arrived[phase];
+
+	if (!c->ntensor)
+		return;
+	if (lanes & ~arrived)
+		warp_release(c, w, lanes & ~arrived, c->barrier.leaving[phase]);
+	if (arrived)
+		warp_release(c, w, arrived, c->barrier.leaving[!phase]);
+}
+
+const struct frontier *cluster_gone(const struct cluster *c, const struct warp *w)
+{
+	return w->cluster_waited && w->cluster_waited == c->barrier.phase ? c->barrier.gone : NULL;
+}
+
 static void advance_local(struct cluster *c)
 {
 	for (uint32_t r = 0; c->barrier.narrow && r < c->nctas; r++) {
@@ -100,6 +118,8 @@ void on_cluster_wait(struct cluster *c, const struct event *e)
 		c->barrier.now = f;
 		frontier_clear(&c->space, c->barrier.now);
 		f = c->barrier.before;
+		frontier_join(&c->space, c->barrier.gone, c->barrier.leaving[c->barrier.phase & 1]);
+		frontier_clear(&c->space, c->barrier.leaving[c->barrier.phase & 1]);
 		c->barrier.phase++;
 		advance_local(c);
 	}
@@ -224,6 +244,9 @@ void cluster_reset(struct cluster *c)
 {
 	frontier_clear(&c->space, c->barrier.now);
 	frontier_clear(&c->space, c->barrier.before);
+	frontier_clear(&c->space, c->barrier.gone);
+	frontier_clear(&c->space, c->barrier.leaving[0]);
+	frontier_clear(&c->space, c->barrier.leaving[1]);
 	c->barrier.phase = 0;
 	c->barrier.narrow = false;
 	for (uint32_t r = 0; r < c->nctas; r++) {

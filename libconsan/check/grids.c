@@ -157,6 +157,23 @@ void grids_end(struct check *k)
 	g->shadow = NULL;
 }
 
+static struct frontier *wait_is_over(struct cluster *c)
+{
+	struct frontier *f = frontier_new(&c->space);
+
+	f->foreign = foreign_get(c->check->global->wait_set);
+	return f;
+}
+
+struct frontier *grids_handed_on(struct cluster *c, const struct frontier *f)
+{
+	const struct global *g = c->check->global;
+
+	if (!g || !g->wait_set || !f || !foreign_find(f->foreign, GRIDS_WAITED))
+		return NULL;
+	return wait_is_over(c);
+}
+
 void on_griddepcontrol(struct cluster *c, const struct event *e)
 {
 	struct check *k = c->check;
@@ -170,8 +187,7 @@ void on_griddepcontrol(struct cluster *c, const struct event *e)
 	__atomic_store_n(&k->waited, true, __ATOMIC_RELAXED);
 	if (!k->global || !k->global->wait_set)
 		return;
-	f = frontier_new(&c->space);
-	f->foreign = foreign_get(k->global->wait_set);
+	f = wait_is_over(c);
 	warp_acquire(c, w, e->lanes & w->live, f);
 	frontier_put(&c->space, f);
 }

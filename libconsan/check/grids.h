@@ -21,6 +21,7 @@ struct check;
 struct check_memory;
 struct cluster;
 struct foreign;
+struct frontier;
 
 #define GRIDS_WAITED UINT32_MAX /* pseudo cluster: the wait is over */
 
@@ -51,6 +52,12 @@ bool grid_table_has(struct grid_table *t, uint64_t queue);
 void grids_begin(struct check *k);
 /* Keeps the shadow for the next launch, or frees it. */
 void grids_end(struct check *k);
+
+/* What the completion of an asynchronous operation by a thread that knows `f` hands on besides the
+ * operation's own effects: that the wait is over, if the thread knows it. The operation began after
+ * the wait had returned, and the wait makes the accesses of the earlier grids visible to the whole
+ * grid, not to the executing thread alone (9.7.13.13). The caller owns it; NULL: nothing. */
+struct frontier *grids_handed_on(struct cluster *c, const struct frontier *f);
 
 /* Is a thread that knows `foreign` ordered after a wait that covers this cluster of an earlier
  * grid? */

@@ -24,16 +24,17 @@ static const struct past_op *freed_columns(struct cluster *c, const struct event
 void on_fault(struct cluster *c, const struct event *e)
 {
 	const struct event_fault *x = &e->fault;
+	const bool passed = event_fault_passed(x->fault);
 	const struct past_op *freed = x->fault == FAULT_TMEM_ADDRESS ? freed_columns(c, e) : NULL;
 	const unsigned rule = freed ? CS621 : rule_by_code(event_fault_rule(x->fault));
 	struct finding *f;
 
-	c->truncated = true;
+	c->truncated |= !passed;
 	f = report_new(c, rule, rule_severity(rule), e->site, freed ? freed->site : x->other_site);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
-		x->bytes ? "faulting access" : x->fault == FAULT_TRAP ? "executed" : "refused");
+		passed ? "access" : x->bytes ? "faulting access" : x->fault == FAULT_TRAP ? "executed" : "refused");
 	if (freed)
 		report_side(c, f, freed->warp, -1, freed->site, "tcgen05.dealloc");
 	if (x->other_site)

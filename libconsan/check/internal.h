@@ -129,7 +129,8 @@ struct async_op {                /* in flight: will signal an mbarrier */
 	uint32_t lanes, warp, site;
 	bool copies;             /* cp.async.mbarrier.arrive */
 	bool tc;                 /* tcgen05.commit; epoch: of the thread's newest operation, or 0 */
-	struct frontier *known;  /* tcgen05.commit: what the thread knew; or NULL */
+	struct frontier *known;  /* tcgen05.commit: what the thread knew; else grids_handed_on(); or
+				    NULL */
 };
 
 /* ---- named barriers ---- */
@@ -224,6 +225,9 @@ struct cluster {
 		bool narrow;     /* some CTA has local_now or local_before */
 		uint64_t phase;  /* number of completed phases */
 		struct frontier *now, *before; /* released in this phase, in the previous one */
+		/* what exited lanes knew that earlier phases have waited for, and those that the
+		 * current phase and the next one wait for, by parity */
+		struct frontier *gone, *leaving[2];
 	} barrier;
 	VEC(struct mbar) mbars;
 	VEC(struct slot) slots;
@@ -497,6 +501,13 @@ void cluster_check_peer(struct cluster *c, struct warp *w, const struct event *e
 void cluster_use_peer(struct cluster *c, struct warp *w, const struct event *e, unsigned peer,
 	const char *what);
 void cluster_cta_end(struct cluster *c, const struct event *e);
+/* Lanes exit: barrier.cluster waits for non-exited threads only, so that a phase at which they have
+ * not arrived completes after their exit. That orders no memory, but what they knew to be complete
+ * is. Kept for tensor memory alone. */
+void cluster_leave(struct cluster *c, struct warp *w, uint32_t lanes);
+/* What lanes knew that exited before the cluster barrier completed for which the warp has waited;
+ * NULL: it has waited for none, or not for the newest. */
+const struct frontier *cluster_gone(const struct cluster *c, const struct warp *w);
 void cluster_reset(struct cluster *c);
 
 /* ---- tensormap.c ---- */

@@ -501,6 +501,8 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 	c->slot_event += c->slot_event + 1 == c->stats.events;
 	if (found && op.tc && m && m->live)
 		publish_commit(c, m, &op);
+	else if (found && op.known && m && m->live)
+		frontier_join(&c->space, m->now.local, op.known);
 	frontier_put(&c->space, op.known);
 	if (!m || !m->live)
 		return; /* reported at the issue or at the inval */

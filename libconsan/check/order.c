@@ -298,6 +298,7 @@ void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 	uint32_t epoch = w->epoch;
 
 	warp_release(c, w, lanes, cta->exited);
+	cluster_leave(c, w, lanes);
 	if (cta->exited_waited < w->cluster_waited)
 		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;

@@ -131,10 +131,23 @@ static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct
 	return !(old->lanes & ~frontier_lanes(&t->v.c->space, t->v.f, PLANE_TC, old->agent, old->epoch));
 }
 
+/* For a deallocation it is enough that threads knew the operation to be complete before they exited,
+ * and that a cluster barrier waited for their exit. */
+static bool known_by_exited(const struct tmem_view *t, const struct cell_entry *old)
+{
+	const struct frontier *gone = cluster_gone(t->v.c, t->v.w);
+
+	return gone && frontier_knows(&t->v.c->space, gone, old->agent, old->lanes, old->epoch);
+}
+
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old)
 {
-	return !t->v.c->check->config.policy.tcgen05_wait_ld && frontier_lanes(&t->v.c->space,
-		t->v.f, PLANE_LOADED, old->agent, old->epoch);
+	const struct cluster *c = t->v.c;
+	const struct frontier *gone = t->frees ? cluster_gone(c, t->v.w) : NULL;
+
+	return !c->check->config.policy.tcgen05_wait_ld
+		&& (frontier_lanes(&c->space, t->v.f, PLANE_LOADED, old->agent, old->epoch)
+		|| (gone && frontier_lanes(&c->space, gone, PLANE_LOADED, old->agent, old->epoch)));
 }
 
 /* Is it known already that no thread has waited for this operation? A deallocation after it is a
@@ -160,7 +173,7 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 
 	if (old->agent == now->agent && old->epoch == now->epoch)
 		return SHADOW_ORDERED; /* operands of one operation */
-	if (t->frees && already_reported(by, kind, old->epoch))
+	if (t->frees && (already_reported(by, kind, old->epoch) || known_by_exited(t, old)))
 		return SHADOW_ORDERED;
 	if (frontier_knows(&c->space, t->v.f, old->agent, old->lanes, old->epoch)) {
 		if (!policy->tcgen05_fence || fenced(t, kind, by, old))

@@ -18,8 +18,10 @@ const char *event_name(enum ev_kind kind)
 
 static const struct {
 	const char *rule, *text;
+	bool passed;
 } fault[] = {
-#define FAULT(id, rule, text) { #rule, text },
+#define FAULT(id, rule, text) { #rule, text, false },
+#define FAULT_PASSED(id, rule, text) { #rule, text, true },
 #include "fault.def"
 #undef FAULT
 };
@@ -32,6 +34,11 @@ const char *event_fault_text(unsigned f)
 const char *event_fault_rule(unsigned f)
 {
 	return f < ARRAY_SIZE(fault) ? fault[f].rule : "";
+}
+
+bool event_fault_passed(unsigned f)
+{
+	return f < ARRAY_SIZE(fault) && fault[f].passed;
 }
 
 const char *event_sem_name(enum ev_sem s)

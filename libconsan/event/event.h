@@ -247,6 +247,7 @@ struct event_sink {
 const char *event_name(enum ev_kind kind);
 const char *event_fault_text(unsigned fault);
 const char *event_fault_rule(unsigned fault); /* "CS903" */
+bool event_fault_passed(unsigned fault);      /* the instruction is executed all the same */
 const char *event_sem_name(enum ev_sem s);
 const char *event_scope_name(enum ev_scope s);
 

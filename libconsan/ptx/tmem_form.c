@@ -117,7 +117,7 @@ bool refuse_other_window(struct refusal *r, const struct tmem_form *f, uint32_t 
 	const uint32_t addr = *at, lane = addr >> 16;
 
 	*at = (warp % 4 * 32 + lane % 32) << 16 | (addr & 0xffff);
-	return lane / 32 != warp % 4 && refusal_set(r, FAULT_TMEM_WINDOW, SP_TMEM, addr, 4,
+	return lane / 32 != warp % 4 && refusal_set(r, FAULT_TMEM_OTHER_WINDOW, SP_TMEM, addr, 4,
 		"warp %u does not access lanes %u to %u", warp, lane, lane + f->lanes - 1);
 }
 
