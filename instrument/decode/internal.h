@@ -17,7 +17,7 @@ struct site_info {
 	bool sync;                 /* its records are ordered between warps */
 	bool join;                 /* the four warps of a warpgroup must all be here before they
 				      continue */
-	bool aligned;              /* a memory access that the whole warp must execute together */
+	bool aligned;              /* a memory access or an mma that the whole warp must execute together */
 	bool used;                 /* a tcgen05.ld: ptx_load_is_read() */
 	bool flag;                 /* a volatile load of a flag (ptx/flag.h) */
 };

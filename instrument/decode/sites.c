@@ -26,7 +26,8 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 		i->sync = i->plan.sync && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE;
 		/* with a generic address, lanes outside of shared memory write no record */
 		i->aligned = s->phase == PHASE_BEFORE && !i->plan.generic &&
-			ptx_has(s->insn, MOD_aligned) && (effect == EF_READ || effect == EF_WRITE);
+			ptx_has(s->insn, MOD_aligned)
+			&& (effect == EF_READ || effect == EF_WRITE || effect == EF_WARP);
 		i->used = (s->insn->op == OP_tcgen05_ld || s->insn->op == OP_tcgen05_ld_red) &&
 			 ptx_load_is_read(s->func, s->insn);
 		i->flag = effect == EF_READ && ptx_sem_of(s->insn, SEM_WEAK) == SEM_VOLATILE

@@ -213,9 +213,13 @@ void emit_collective(struct dcluster *c, uint32_t warp, const struct record *r)
 	struct dwarp *w = &c->warp[warp];
 
 	for (uint32_t rest = r->lanes, same; rest; rest &= ~same) {
-		uint32_t mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest)), lanes;
+		uint32_t mask = w->all, lanes;
 
-		same = record_same(c, r, rest, o);
+		same = rest;
+		if (o) {
+			mask = (uint32_t)record_value(c, r, o, (unsigned)__builtin_ctz(rest));
+			same = record_same(c, r, rest, o);
+		}
 		if (same & ~mask)
 			refused_mask(c, warp, r, same & ~mask, mask);
 		/* with all 32 lanes, every source lane takes part */

@@ -252,10 +252,25 @@ const struct ptx_operand *plan_mask(const struct ptx_insn *i)
 	}
 }
 
+bool plan_whole_warp(const struct ptx_insn *i)
+{
+	switch ((enum ptx_op)i->op) {
+	case OP_mma: case OP_mma_sp: case OP_mma_sp_ordered_metadata: case OP_wmma_mma:
+	case OP_movmatrix:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* One of the whole warp is found on the paths between other records (together.c), unless a guard
+ * decides whether it is executed. */
 static bool collective(const struct ptx_insn *i, struct plan *p)
 {
 	const struct ptx_operand *mask = plan_mask(i);
 
+	if (plan_whole_warp(i))
+		return p->before = i->guard != PTX_NO_REG;
 	if (!mask)
 		return false;
 	p->before = p->collective = true;

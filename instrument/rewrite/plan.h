@@ -108,5 +108,7 @@ const struct ptx_operand *plan_barrier(const struct ptx_insn *i);
 unsigned plan_scale_d(const struct ptx_insn *i);
 /* The member mask of a warp collective; NULL: it has none. */
 const struct ptx_operand *plan_mask(const struct ptx_insn *i);
+/* A collective that the whole warp executes: mma and the like. */
+bool plan_whole_warp(const struct ptx_insn *i);
 
 #endif

@@ -1,23 +1,16 @@
 /* together: warp collectives that are not recorded, as what they do is known without: mma and the
  * like, which a whole warp executes together. The decoder finds them on the paths through the code
- * between two records. */
+ * between two records. Those with a guard are recorded, as no path says whether they were executed. */
 #include "rewrite.h"
 
 #include <stdlib.h>
 
 #include "libconsan/ptx/opcodes.h"
+#include "plan.h"
 
 static bool whole_warp(const struct ptx_insn *i)
 {
-	if (i->guard != PTX_NO_REG)
-		return false;
-	switch ((enum ptx_op)i->op) {
-	case OP_mma: case OP_mma_sp: case OP_mma_sp_ordered_metadata: case OP_wmma_mma:
-	case OP_movmatrix:
-		return true;
-	default:
-		return false;
-	}
+	return plan_whole_warp(i) && i->guard == PTX_NO_REG;
 }
 
 bool rewrite_has_together(const struct ptx_func *f)
