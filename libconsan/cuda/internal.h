@@ -265,6 +265,7 @@ int cuda_event_elapsed(float *ms, const void *start, const void *end);
 /* Capture: from begin to end, operations of the stream go into a graph. */
 int stream_capture_begin(const void *handle, struct graph *into);
 int stream_capture_end(const void *handle, struct graph **out);
+bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
 	unsigned long long *id, struct graph **graph);
 

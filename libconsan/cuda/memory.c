@@ -105,8 +105,12 @@ static int release(void *at, bool host)
 	return 0;
 }
 
+/* CUDA forbids cudaFree() during most captures. PyTorch without its caching allocator calls it for
+ * buffers of the graph, which the graph's launches use: these stay allocated. */
 int mem_free(void *at)
 {
+	if (at && stream_any_capture())
+		return mem_check(at, 1) ? cudaErrorInvalidValue : 0;
 	return release(at, false);
 }
 

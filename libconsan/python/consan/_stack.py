@@ -7,7 +7,7 @@ import sys
 _FRAMES = 32
 # A launch is where the program calls the framework, not where the framework calls the driver.
 _LAUNCHERS = tuple(os.sep + name + os.sep for name in (
-    "triton/runtime", "triton/backends", "torch/_inductor/runtime", "cupy", "cupyx", "numba",
+    "triton/runtime", "triton/backends", "torch/_inductor", "cupy", "cupyx", "numba",
     "numba_cuda", "cuda/core"))
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _paths = {}
@@ -21,10 +21,18 @@ def _in_launcher(file):
     return found
 
 
+def _launches(frame):
+    """Is it a frame of a framework, or of code that one made, such as Inductor's launchers?"""
+    file = frame.f_code.co_filename
+    if file.startswith("<") and frame.f_back is not None:
+        file = frame.f_back.f_code.co_filename
+    return _in_launcher(file)
+
+
 def _caller(frame):
     """The innermost frame outside of what launches kernels; all frames, if they all are."""
     at = frame
-    while at is not None and _in_launcher(at.f_code.co_filename):
+    while at is not None and _launches(at):
         at = at.f_back
     return at or frame
 
