@@ -20,7 +20,7 @@ CPU_VARIABLES = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 AFTER = {
     "ctypes": "consan._stack",
     "triton.testing": "consan._triton",
-    "triton.experimental.gluon": "consan._gluon",
+    "triton.experimental.gluon._runtime": "consan._gluon",
     "torch._inductor.runtime.benchmarking": "consan._inductor",
 }
 CPU_AFTER = {
