@@ -17,6 +17,15 @@ void consan_run_remark(const char *text);
 void consan_run_operator(const char *framework, const char *name);
 void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
 
+/* ---- the session ---- */
+
+static enum consan_status launch(struct consan *c, const struct consan_launch *l, size_t size,
+	struct consan_err *e)
+{
+	python_launches();
+	return consan_launch_sized(c, l, size, e);
+}
+
 /* A function of consan.h that can be used on the session of the program; NULL: no such one. */
 VISIBLE void *consan_run_function(const char *name)
 {
@@ -26,7 +35,7 @@ VISIBLE void *consan_run_function(const char *name)
 		F(consan_describe), F(consan_kernels), F(consan_coverage), F(consan_write_report),
 		F(consan_load_image), F(consan_load_file), F(consan_image_modules),
 		F(consan_unload), F(consan_kernel), F(consan_kernel_name),
-		F(consan_kernel_info_sized), F(consan_kernel_param), F(consan_launch_sized),
+		F(consan_kernel_info_sized), F(consan_kernel_param), { "consan_launch_sized", (void (*)(void))launch },
 		F(consan_malloc), F(consan_free), F(consan_mem_register), F(consan_mem_unregister),
 		F(consan_clear),
 #undef F
