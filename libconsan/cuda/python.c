@@ -14,6 +14,7 @@
 void *consan_run_function(const char *name);
 struct consan *consan_run_session(void);
 void consan_run_remark(const char *text);
+void consan_run_recover(void);
 void consan_run_operator(const char *framework, const char *name);
 void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
 
@@ -51,6 +52,13 @@ VISIBLE void *consan_run_function(const char *name)
 VISIBLE struct consan *consan_run_session(void)
 {
 	return device_ready() && !device_session() ? NULL : device_session();
+}
+
+/* After a fault, calls fail until the device is reset. Test suites go on with the next test: this
+ * ends that state, and frees nothing. */
+VISIBLE void consan_run_recover(void)
+{
+	device_reset();
 }
 
 VISIBLE void consan_run_remark(const char *text)
@@ -132,6 +140,7 @@ void python_end(void)
 
 enum { STACK_BYTES = 1 << 13, FRAMES = 32 };
 static size_t (*_Atomic write_frames)(char *to, size_t n);
+static _Atomic bool in_python;
 static _Thread_local char frames[STACK_BYTES]; /* of the launch in progress; "": none */
 
 /* frames: writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost
@@ -139,7 +148,13 @@ static _Thread_local char frames[STACK_BYTES]; /* of the launch in progress; "":
  * before each launch, without a lock of ours, as it takes the interpreter's lock. NULL: none. */
 VISIBLE void consan_run_on_stack(size_t (*call)(char *to, size_t n))
 {
+	in_python = true;
 	write_frames = call;
+}
+
+bool python_program(void)
+{
+	return in_python;
 }
 
 void python_launches(void)

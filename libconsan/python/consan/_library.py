@@ -97,6 +97,16 @@ class Library:
         _bind(self.__dict__, find)
 
 
+def find_run():
+    """The path of consan-run; None: not found."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for place in (os.environ.get("CONSAN_RUN"), os.path.join(here, "..", "..", "consan-run"),
+                  os.path.join(here, "..", "..", "..", "..", "bin", "consan-run")):
+        if place and os.access(os.path.normpath(place), os.X_OK):
+            return os.path.normpath(place)
+    return shutil.which("consan-run")
+
+
 def _places():
     """Where libconsan.so may be: beside this package, as built or installed, or beside consan-run."""
     if "CONSAN_LIBRARY" in os.environ:
@@ -104,7 +114,7 @@ def _places():
     here = os.path.dirname(os.path.abspath(__file__))
     yield os.path.join(here, "..", "..", NAME)
     yield os.path.join(here, "..", "..", "..", NAME)
-    run = shutil.which("consan-run")
+    run = find_run()
     if run:
         folder = os.path.dirname(os.path.realpath(run))
         yield os.path.join(folder, NAME)
@@ -119,7 +129,7 @@ def own():
     """libconsan.so. OSError if it cannot be found."""
     global _own
     if not _own:
-        path = next((p for p in _places() if os.path.exists(p)), NAME)
+        path = next((p for p in map(os.path.normpath, _places()) if os.path.exists(p)), NAME)
         loaded = ctypes.CDLL(path)
         _own = Library(lambda name: ctypes.cast(getattr(loaded, name), c_void_p).value)
     return _own
@@ -141,3 +151,9 @@ def watched():
         _watched = Library(lambda name: function(name.encode())), session
     library, session = _watched
     return library, session()
+
+
+def recover():
+    """Ends the error state of the emulated GPU after a fault; memory keeps its contents."""
+    if watched()[0]:
+        ctypes.CDLL(None).consan_run_recover()

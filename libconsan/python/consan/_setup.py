@@ -82,6 +82,10 @@ def install():
         variables.update(CPU_VARIABLES)
     for name, value in variables.items():
         os.environ.setdefault(name, value)
+    # `pytest --consan` is known without an installed package
+    plugins = os.environ.get("PYTEST_PLUGINS", "")
+    if "consan.pytest_plugin" not in plugins.split(","):
+        os.environ["PYTEST_PLUGINS"] = plugins + "," * bool(plugins) + "consan.pytest_plugin"
     sys.meta_path.insert(0, _Finder(after))
     for name in after:  # loaded before this: by the interpreter or another .pth file
         if name in sys.modules:
