@@ -45,7 +45,7 @@ all: $(if $(shell command -v $(NVCC)),,no-nvcc) $(BUILD)/consan $(BUILD)/consan-
 MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/exec shadow \
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
-	libconsan/cuda instrument/inject libconsan/cli libconsan/install kernels \
+	libconsan/cuda instrument/inject libconsan/cli libconsan/python libconsan/install kernels \
 	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit
 LIB_SRC =
 SIMD_SRC =

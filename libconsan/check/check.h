@@ -8,7 +8,7 @@
  *    time; sinks of different clusters may be used in parallel;
  *  - a rule is a row of rules.def and the code that detects it, as early returns with their
  *    reasons;
- *  - policy that silences or softens a rule is in policy.def, nowhere else. */
+ *  - policy that silences or softens a rule is in policy.def and profile.def, nowhere else. */
 #ifndef CONSAN_CHECK_H
 #define CONSAN_CHECK_H
 

@@ -198,6 +198,7 @@ void report_ranked(struct check *k, struct finding *f, struct finding_rank rank)
 {
 	uint32_t key[3], *at;
 
+	profile_apply(k, f);
 	edit_by_rule(f);
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
 	pthread_mutex_lock(&k->lock);

@@ -60,6 +60,7 @@ bool report_replaces(const struct check *k, size_t at, enum severity severity,
 	const struct finding_rank *rank);
 /* Adds f to the launch, where it replaces a less severe example, or an equally severe one of higher
  * rank. Takes ownership. */
+void profile_apply(const struct check *k, struct finding *f); /* profile.def; before it is kept */
 void report_ranked(struct check *k, struct finding *f, struct finding_rank rank);
 
 #endif

@@ -155,6 +155,19 @@ static void explain_knobs(const struct knob *one)
 #include "libconsan/finding/absent.def"
 }
 
+static void explain_triton(void)
+{
+	printf("Findings in kernels of Triton that its code generation causes: notes, unless\n"
+		"--knob=triton_codegen=1 is given.\n\n%-6s %-10s %-8s %s\n", "rule", "where", "Gluon",
+		"what Triton does");
+#define PROFILE(rule, where, gluon, doc) printf("%-6s %-10s %-8s %s\n", #rule, #where, gluon ? "note" : "error", doc);
+#include "libconsan/check/profile.def"
+#undef PROFILE
+	printf("\nSAME_VALUE and ONE_STORE: one store to shared memory, executed by several lanes or warps,\n"
+		"of values that are equal or may differ. ONE_CTA: both operations are of one CTA and at one\n"
+		"source line. Gluon: in programs that use it, whose authors write such accesses themselves.\n");
+}
+
 static void list_rules(void)
 {
 	for (unsigned r = 1; r <= rule_count(); r++)
@@ -165,7 +178,7 @@ static void list_rules(void)
 /* The topic whose name is spelled most like this, or NULL. */
 static const char *nearest(const char *word)
 {
-	static const char *const topics[] = { "knobs", "ptx", "html" };
+	static const char *const topics[] = { "knobs", "ptx", "html", "triton" };
 	struct similar near = { .word = word };
 
 	for (unsigned r = 1; r <= rule_count(); r++)
@@ -199,6 +212,8 @@ static bool explain(const char *word)
 		return explain_knobs(NULL), true;
 	if (!strcmp(word, "ptx") || !strcmp(word, "catalogue"))
 		return explain_ptx(), true;
+	if (!strcmp(word, "triton"))
+		return explain_triton(), true;
 	if (!strcmp(word, "html"))
 		return report_rules(stdout), true;
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
@@ -216,11 +231,12 @@ static bool explain(const char *word)
 
 int command_explain(int argc, char **argv)
 {
-	static const struct argp argp = { NULL, NULL, "[CODE...|KNOB|knobs|ptx|html]",
+	static const struct argp argp = { NULL, NULL, "[CODE...|KNOB|knobs|ptx|triton|html]",
 		"Explains rules such as CS102 (or 102); without an argument, lists all rules. `ptx' lists "
 		"the rules of the PTX ISA that they implement, with the rules that check each, or the "
 		"reason why none does; a code such as A12 explains one of these. `knobs' lists the "
-		"policies of the checker; `html' prints a page with all rules.", NULL, NULL, NULL };
+		"policies of the checker, `triton' the findings of Triton's code generation that are "
+		"notes; `html' prints a page with all rules.", NULL, NULL, NULL };
 	struct consan_err e = { 0 };
 	int first;
 

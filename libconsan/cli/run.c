@@ -105,6 +105,18 @@ static void absolute_suppressions(struct run *r)
 	}
 }
 
+/* The folder with sitecustomize.py, which sets up the frameworks, and the package consan. It is not
+ * there if only a part of consan is installed. */
+static void add_python(const char *lib)
+{
+	struct text path = { 0 };
+
+	text_printf(&path, "%s/python", lib);
+	if (!access(path.at, R_OK))
+		put_first("PYTHONPATH", path.at);
+	text_free(&path);
+}
+
 /* Runs in the child, because it changes the environment. */
 static void set_environment(struct run *r)
 {
@@ -123,6 +135,7 @@ static void set_environment(struct run *r)
 		put_first("LD_LIBRARY_PATH", r->lib);
 	}
 	add_sanitizer();
+	add_python(r->lib);
 	absolute_suppressions(r);
 	options_format(&r->options, &words);
 	setenv(CONSAN_SESSION_ENV, words.at ? words.at : "", 1);

@@ -209,6 +209,10 @@ uint32_t symbols_resolve(void *user, uint32_t raw)
 		if (s->known.at[i].raw == raw)
 			return s->known.at[i].resolved;
 	for (const struct site_loc *l = site_get(raw)->loc; l; l = l->inlined_at) {
+		if (l->line) { /* Python */
+			add(&f, (struct site_loc){ .file = l->file, .line = l->line, .function = l->function });
+			continue;
+		}
 		if (l->offset)
 			add_frame(s, &f, l);
 		if (f.n && is_main(&f.loc[f.n - 1]))

@@ -23,14 +23,21 @@ static uint32_t report(const char *rule, const char *kernel, int error, const ch
 	const struct error_row *row = error_find(error);
 	struct consan_call call = { .rule = rule, .kernel = kernel, .reason = reason };
 	char text[200];
+	bool implicit;
+	uint32_t python;
 
 	if (is_answer(error))
 		return 0;
 	call.stack = consan_host_stack(&call.name);
+	implicit = consan_call_implicit(call.stack);
+	python_launches();
+	python = python_stack();
+	if (python)
+		call.stack = python;
 	snprintf(text, sizeof text, "%s: %s", row && row->rt ? row->rt : row && row->drv ? row->drv
 		: "error", row && row->text ? row->text : "unknown");
 	call.error = text;
-	return device_call_failed(&call, consan_call_implicit(call.stack)) ? call.stack : 0;
+	return device_call_failed(&call, implicit) ? call.stack : 0;
 }
 
 void api_refused(const char *rule, const char *kernel, int error, const char *reason)

@@ -117,7 +117,9 @@ static void remark_static_runtimes(struct consan *c)
 
 static uint32_t host_stack(void)
 {
-	return consan_host_stack(NULL);
+	const uint32_t python = python_stack();
+
+	return python ? python : consan_host_stack(NULL);
 }
 
 static int open_session(void)
@@ -278,6 +280,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 {
 	enum consan_status status;
 
+	python_launches();
 	atomic_fetch_add(&device.launching, 1);
 	status = consan_launch(device.c, l, e);
 	atomic_fetch_sub(&device.launching, 1);
@@ -347,6 +350,7 @@ __attribute__((destructor)) static void close_session(void)
 		session();
 	if (!device.c || device.forked)
 		return;
+	python_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);

@@ -207,6 +207,12 @@ int func_max_cluster_size(const struct launch *l, int *size);
 int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
+/* ---- the Python package (python.c) ---- */
+void python_launches(void); /* a launch begins: remembers the Python frames of this thread */
+uint32_t python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
+bool python_program(void);  /* is it a Python program? */
+void python_end(void);      /* writes the remarks before the session is closed */
+
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
 enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH };
@@ -260,6 +266,7 @@ int cuda_event_elapsed(float *ms, const void *start, const void *end);
 /* Capture: from begin to end, operations of the stream go into a graph. */
 int stream_capture_begin(const void *handle, struct graph *into);
 int stream_capture_end(const void *handle, struct graph **out);
+bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
 	unsigned long long *id, struct graph **graph);
 

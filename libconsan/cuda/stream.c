@@ -150,6 +150,13 @@ int stream_wait(const void *handle, const void *event)
 
 /* ---- capture ---- */
 
+static _Atomic int captures; /* in progress */
+
+bool stream_any_capture(void)
+{
+	return captures > 0;
+}
+
 int stream_capture_begin(const void *handle, struct graph *into)
 {
 	struct stream *s = stream_of(handle);
@@ -164,6 +171,7 @@ int stream_capture_begin(const void *handle, struct graph *into)
 	if ((uintptr_t)handle < 2) /* the legacy stream synchronizes with all others */
 		return cudaErrorStreamCaptureUnsupported;
 	s->capture = into ? into : graph_new();
+	captures++;
 	s->joined = s->launched = false;
 	return 0;
 }
@@ -190,6 +198,7 @@ int stream_capture_end(const void *handle, struct graph **out)
 	if (s->joined)
 		return cudaErrorStreamCaptureUnmatched;
 	*out = s->capture;
+	captures--;
 	handle_each(HANDLE_STREAM, leave, s->capture);
 	leave(&default_stream[2], *out);
 	return 0;

@@ -235,6 +235,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "tcgen05_fence", "tcgen05/no_tcgen05_fence", FIXED },
 	{ "tcgen05_pipelining", "tcgen05/cs606_store_then_load_of_one_warp", RACY },
 	{ "tcgen05_wait_ld", "tcgen05/cs602_load_in_flight_at_the_release", RACY },
+	{ "triton_codegen", "race/cs103_triton_copies", RACY },
 	{ "tcgen05_alloc_launched", "tcgen05/cs502_pair_alloc_before_the_peer_started", RACY },
 };
 

@@ -1,0 +1,93 @@
+/* profile: findings that the code generation of Triton causes (profile.def) become notes. */
+#include "internal.h"
+
+#include "libconsan/event/event.h"
+#include "libconsan/finding/hint_codes.h"
+#include "libconsan/finding/rule_codes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool uses_global_smem(const struct launch_info *l)
+{
+	for (size_t i = 0; i < l->nsymbols; i++)
+		if (!l->symbols[i].bytes && !strcmp(l->symbols[i].name, "global_smem"))
+			return true;
+	return false;
+}
+
+static bool in_python(uint32_t site)
+{
+	const struct site_loc *l = site_get(site)->loc;
+	const size_t n = l && l->file ? strlen(l->file) : 0;
+
+	return n > 3 && !strcmp(l->file + n - 3, ".py");
+}
+
+static bool same_line(uint32_t a, uint32_t b)
+{
+	const struct site_loc *x = site_get(a)->loc, *y = site_get(b)->loc;
+
+	return x->line == y->line && !strcmp(x->file, y->file);
+}
+
+/* ---- the conditions of profile.def ---- */
+
+static bool is_ANY(const struct finding *f)
+{
+	(void)f;
+	return true;
+}
+
+static bool is_ONE_STORE(const struct finding *f)
+{
+	/* one side: the lanes of one execution */
+	for (unsigned i = 0; i < f->nsides; i++)
+		if (f->side[i].site != f->side[0].site || f->side[i].space != SP_SHARED
+				|| strcmp(f->side[i].what, "write"))
+			return false;
+	return true;
+}
+
+static bool is_SAME_VALUE(const struct finding *f)
+{
+	return is_ONE_STORE(f) && f->severity == SEV_WARNING && f->hint_id == HINT_equal_values;
+}
+
+static bool is_ONE_CTA(const struct finding *f)
+{
+	const struct finding_side *s = f->side;
+
+	return f->nsides == 2 && same_line(s[0].site, s[1].site)
+		&& !memcmp(s[0].ctaid, s[1].ctaid, sizeof s[0].ctaid);
+}
+
+void profile_apply(const struct check *k, struct finding *f)
+{
+	static const struct {
+		unsigned rule;
+		bool (*is)(const struct finding *f);
+		bool gluon;
+	} row[] = {
+#define PROFILE(rule, where, gluon, doc) { rule, is_##where, gluon },
+#include "profile.def"
+#undef PROFILE
+	};
+	/* set by the Python package when the program imports Gluon */
+	const bool gluon = getenv("CONSAN_GLUON") != NULL;
+
+	if (f->severity == SEV_NOTE || k->config.policy.triton_codegen || !f->nsides
+			|| !uses_global_smem(&k->config.launch))
+		return;
+	for (unsigned i = 0; i < f->nsides; i++)
+		if (!in_python(f->side[i].site))
+			return;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		if (row[i].rule != f->rule || (gluon && !row[i].gluon) || !row[i].is(f))
+			continue;
+		f->severity = SEV_NOTE;
+		f->edit = f->also = (struct finding_edit){ .kind = EDIT_NONE };
+		report_hint(f, HINT(triton_codegen));
+		return;
+	}
+}

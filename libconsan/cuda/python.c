@@ -1,0 +1,188 @@
+/* python: what the Python package (libconsan/python) asks of the process under consan-run; it finds
+ * these functions by name. The functions of consan.h themselves are not exported: a program may be
+ * linked with libconsan. */
+#include "internal.h"
+
+#include "libconsan/event/event.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VISIBLE __attribute__((visibility("default")))
+
+void *consan_run_function(const char *name);
+struct consan *consan_run_session(void);
+void consan_run_remark(const char *text);
+void consan_run_recover(void);
+void consan_run_operator(const char *framework, const char *name);
+void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
+
+/* ---- the session ---- */
+
+static enum consan_status launch(struct consan *c, const struct consan_launch *l, size_t size,
+	struct consan_err *e)
+{
+	python_launches();
+	return consan_launch_sized(c, l, size, e);
+}
+
+/* A function of consan.h that can be used on the session of the program; NULL: no such one. */
+VISIBLE void *consan_run_function(const char *name)
+{
+	static const struct { const char *name; void (*call)(void); } all[] = {
+#define F(name) { #name, (void (*)(void))name }
+		F(consan_version), F(consan_findings), F(consan_finding), F(consan_errors),
+		F(consan_describe), F(consan_kernels), F(consan_coverage), F(consan_write_report),
+		F(consan_load_image), F(consan_load_file), F(consan_image_modules),
+		F(consan_unload), F(consan_kernel), F(consan_kernel_name),
+		F(consan_kernel_info_sized), F(consan_kernel_param), { "consan_launch_sized", (void (*)(void))launch },
+		F(consan_malloc), F(consan_free), F(consan_mem_register), F(consan_mem_unregister),
+		F(consan_clear),
+#undef F
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (!strcmp(name, all[i].name))
+			return (void *)all[i].call;
+	return NULL;
+}
+
+/* The session of this process, opened if it is not. NULL: there is none; the CUDA calls fail. */
+VISIBLE struct consan *consan_run_session(void)
+{
+	return device_ready() && !device_session() ? NULL : device_session();
+}
+
+/* After a fault, calls fail until the device is reset. Test suites go on with the next test: this
+ * ends that state, and frees nothing. */
+VISIBLE void consan_run_recover(void)
+{
+	device_reset();
+}
+
+VISIBLE void consan_run_remark(const char *text)
+{
+	remark(REMARK_NOTE, "%s", text);
+}
+
+/* ---- operators that ran on the CPU ---- */
+
+struct operator { char *framework, *name; uint64_t calls; };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(struct operator) operators;
+
+/* An operator of a framework ("ATen") was executed on the CPU instead of its kernel, which is
+ * machine code without PTX: nothing of it is checked. The report says so. */
+VISIBLE void consan_run_operator(const char *framework, const char *name)
+{
+	size_t i = 0;
+
+	stream_host_waited(); /* no later launch overlaps what was launched before the operator */
+	pthread_mutex_lock(&lock);
+	while (i < operators.n && (strcmp(operators.at[i].name, name)
+			|| strcmp(operators.at[i].framework, framework)))
+		i++;
+	if (i == operators.n)
+		vec_push(&operators, ((struct operator){ base_strdup(framework), base_strdup(name), 0 }));
+	operators.at[i].calls++;
+	pthread_mutex_unlock(&lock);
+}
+
+/* The most calls first. */
+static int by_calls(const void *a, const void *b)
+{
+	const struct operator *x = a, *y = b;
+
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static void remark_framework(const char *framework)
+{
+	enum { NAMED = 8 };
+	struct text names = { 0 };
+	unsigned n = 0;
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < operators.n; i++) {
+		const struct operator *o = &operators.at[i];
+
+		if (strcmp(o->framework, framework))
+			continue;
+		calls += o->calls;
+		if (n < NAMED)
+			text_printf(&names, "%s%s", n ? ", " : "", o->name);
+		n++;
+	}
+	remark(REMARK_NOTE, "%u %s operator%s ran on the CPU, unchecked, in %llu call%s: %s%s", n,
+		framework, n == 1 ? "" : "s", (unsigned long long)calls, calls == 1 ? "" : "s", names.at,
+		n > NAMED ? ", ..." : "");
+	text_free(&names);
+}
+
+void python_end(void)
+{
+	if (operators.n)
+		qsort(operators.at, operators.n, sizeof *operators.at, by_calls);
+	for (size_t i = 0; i < operators.n; i++) {
+		size_t k = 0;
+
+		while (strcmp(operators.at[k].framework, operators.at[i].framework))
+			k++;
+		if (k == i)
+			remark_framework(operators.at[i].framework);
+	}
+}
+
+/* ---- call stacks ---- */
+
+enum { STACK_BYTES = 1 << 13, FRAMES = 32 };
+static size_t (*_Atomic write_frames)(char *to, size_t n);
+static _Atomic bool in_python;
+static _Thread_local char frames[STACK_BYTES]; /* of the launch in progress; "": none */
+
+/* frames: writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost
+ * first, at most n bytes, and returns their number; 0: the thread runs no Python code. It is called
+ * before each launch, without a lock of ours, as it takes the interpreter's lock. NULL: none. */
+VISIBLE void consan_run_on_stack(size_t (*call)(char *to, size_t n))
+{
+	in_python = true;
+	write_frames = call;
+}
+
+bool python_program(void)
+{
+	return in_python;
+}
+
+void python_launches(void)
+{
+	size_t (*call)(char *, size_t) = write_frames;
+	size_t n = call ? call(frames, sizeof frames - 1) : 0;
+
+	frames[n < sizeof frames ? n : 0] = 0;
+}
+
+uint32_t python_stack(void)
+{
+	struct site_loc loc[FRAMES];
+	struct site s = { .loc = loc };
+	char text[STACK_BYTES], *rest = text, *line;
+	unsigned n = 0;
+
+	memcpy(text, frames, sizeof text);
+	while (n < FRAMES && (line = strsep(&rest, "\n")) && *line) {
+		const char *file = strsep(&line, "\t"), *number = strsep(&line, "\t");
+
+		if (!number || !line)
+			break;
+		loc[n] = (struct site_loc){ .file = file, .line = (uint32_t)strtoul(number, NULL, 10),
+			.function = line };
+		if (n)
+			loc[n - 1].inlined_at = &loc[n];
+		n++;
+	}
+	return n ? site_intern(&s) : 0;
+}

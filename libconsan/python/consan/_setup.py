@@ -1,0 +1,92 @@
+"""Sets up Python under consan-run: environment variables and hooks on imports.
+
+Costs next to nothing until a framework is imported. Python imports this module from
+sitecustomize.py, so it must not import anything that is not loaded anyway.
+"""
+import os
+import sys
+
+# On each backend, where the program has not set them.
+VARIABLES = {
+    # CuPy passes NVRTC a real architecture otherwise, and gets machine code
+    "CUPY_COMPILE_WITH_PTX": "1",
+    # CuPy's modules for CUB have PTX for one architecture only
+    "CUPY_ACCELERATORS": "",
+}
+# Where device memory is emulated: an allocator that caches hides accesses out of bounds.
+CPU_VARIABLES = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+
+# Module of a framework: module of ours that is imported after it.
+AFTER = {
+    "ctypes": "consan._stack",
+    "triton.testing": "consan._triton",
+    "triton.experimental.gluon._runtime": "consan._gluon",
+    "torch._inductor.runtime.benchmarking": "consan._inductor",
+}
+CPU_AFTER = {
+    "torch": "consan._torch",
+    "cupy": "consan._cupy",
+}
+
+
+def on_gpu():
+    """Do the kernels run on a GPU? Else consan-run has preloaded the emulated one."""
+    return "backend=gpu" in os.environ.get("CONSAN_SESSION_OPTIONS", "").split()
+
+
+class _Loader:
+    """Loads a module by its own loader, and then imports ours."""
+
+    def __init__(self, real, after):
+        self.real = real
+        self.after = after
+
+    def create_module(self, spec):
+        return self.real.create_module(spec)
+
+    def exec_module(self, module):
+        module.__spec__.loader = module.__loader__ = self.real
+        self.real.exec_module(module)
+        __import__(self.after)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+
+class _Finder:
+    """Finds the modules of a table by the finders behind it."""
+
+    def __init__(self, after):
+        self.after = dict(after)
+
+    def find_spec(self, name, path=None, target=None):
+        after = self.after.get(name)
+        if not after:
+            return None
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1:]:
+            spec = finder.find_spec(name, path, target)
+            if spec:
+                break
+        else:
+            return None
+        if hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, after)
+        return spec
+
+
+def install():
+    after = dict(AFTER)
+    variables = dict(VARIABLES)
+    if not on_gpu():
+        after.update(CPU_AFTER)
+        variables.update(CPU_VARIABLES)
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+    # `pytest --consan` is known without an installed package
+    plugins = os.environ.get("PYTEST_PLUGINS", "")
+    if "consan.pytest_plugin" not in plugins.split(","):
+        os.environ["PYTEST_PLUGINS"] = plugins + "," * bool(plugins) + "consan.pytest_plugin"
+    sys.meta_path.insert(0, _Finder(after))
+    for name in after:  # loaded before this: by the interpreter or another .pth file
+        if name in sys.modules:
+            __import__(after[name])

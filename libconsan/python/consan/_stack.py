@@ -1,0 +1,83 @@
+"""Reports show the Python frames of a launch: consan asks for them before each one."""
+import atexit
+import ctypes
+import os
+import sys
+
+_FRAMES = 32
+# A launch is where the program calls the framework, not where the framework calls the driver.
+_LAUNCHERS = tuple(os.sep + name + os.sep for name in (
+    "triton/runtime", "triton/backends", "torch/_inductor", "cupy", "cupyx", "numba",
+    "numba_cuda", "cuda/core"))
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_paths = {}
+_skipped = {}
+
+
+def _in_launcher(file):
+    found = _skipped.get(file)
+    if found is None:
+        found = _skipped[file] = any(name in file for name in _LAUNCHERS)
+    return found
+
+
+def _launches(frame):
+    """Is it a frame of a framework, or of code that one made, such as Inductor's launchers?"""
+    file = frame.f_code.co_filename
+    if file.startswith("<") and frame.f_back is not None:
+        file = frame.f_back.f_code.co_filename
+    return _in_launcher(file)
+
+
+def _caller(frame):
+    """The innermost frame outside of what launches kernels; all frames, if they all are."""
+    at = frame
+    while at is not None and _launches(at):
+        at = at.f_back
+    return at or frame
+
+
+def _absolute(file):
+    found = _paths.get(file)
+    if found is None:
+        found = _paths[file] = os.path.abspath(file) if os.path.exists(file) else file
+    return found
+
+
+def _frames(to, n):
+    """Writes the frames of this thread as lines "file\\tline\\tfunction\\n", innermost first."""
+    frame = _caller(sys._getframe().f_back)
+    lines = []
+    size = 0
+    while frame is not None and len(lines) < _FRAMES:
+        code = frame.f_code
+        if not code.co_filename.startswith(_HERE) and not code.co_filename.startswith("<frozen"):
+            name = getattr(code, "co_qualname", code.co_name)
+            line = f"{_absolute(code.co_filename)}\t{frame.f_lineno or 0}\t{name}\n".encode()
+            size += len(line)
+            if size > n:
+                break
+            lines.append(line)
+        frame = frame.f_back
+    text = b"".join(lines)
+    ctypes.memmove(to, text, len(text))
+    return len(text)
+
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
+_call = _CALL(_frames)
+
+
+def _install():
+    try:
+        on_stack = ctypes.CDLL(None).consan_run_on_stack
+    except (AttributeError, OSError):
+        return
+    on_stack.argtypes = [_CALL]
+    on_stack.restype = None
+    on_stack(_call)
+    # the interpreter cannot be called when it has ended
+    atexit.register(on_stack, _CALL())
+
+
+_install()

@@ -1,0 +1,217 @@
+"""PyTorch on the emulated GPU: operators of ATen run on the CPU.
+
+PyTorch's own CUDA kernels are machine code without PTX, so consan cannot execute them. Device memory
+is host memory, though: each operator that has a CUDA kernel gets another one at the CUDA dispatch
+key, which calls the CPU kernel on tensors that alias the same bytes. Autograd, torch.compile and
+all else above that key see CUDA tensors as usual. The report counts these operators: they are not
+checked.
+
+What only allocates, makes views or copies a scalar to the host needs no kernel and stays PyTorch's.
+"""
+import ctypes
+import weakref
+
+import torch
+from torch.utils._pytree import tree_map
+
+_SKIP = frozenset((
+    "empty.memory_format", "empty_strided", "_efficientzerotensor", "set_", "set_.source_Storage",
+    "set_.source_Storage_storage_offset", "set_.source_Tensor", "resize_", "_resize_output_",
+    "record_stream", "is_pinned", "_pin_memory", "as_strided", "view", "_reshape_alias", "unfold",
+    "view_as_real", "view_as_complex", "_local_scalar_dense", "_fused_sdp_choice",
+))
+# Their implementation above the CUDA key would choose cuDNN.
+_ADD = ("copy_", "convolution", "convolution_backward")
+_CPU_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
+             "CompositeImplicitAutograd")
+
+_process = ctypes.CDLL(None)
+_process.consan_run_operator.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+_process.consan_run_operator.restype = None
+_cpu = torch.device("cpu")
+
+
+def _on_gpu(t):
+    return isinstance(t, torch.Tensor) and t.is_cuda
+
+
+def _alias(t):
+    """A CPU tensor with the bytes of a CUDA tensor, valid as long as that one."""
+    if t.numel() == 0:
+        return torch.empty_strided(t.size(), t.stride(), dtype=t.dtype)
+    s = t.untyped_storage()
+    bytes_ = torch._C._construct_storage_from_data_pointer(s.data_ptr(), _cpu, s.nbytes())
+    return torch.empty(0, dtype=t.dtype).set_(bytes_, t.storage_offset(), t.size(), t.stride())
+
+
+# ---- random numbers: each CUDA generator has one on the CPU ----
+
+_generators = weakref.WeakKeyDictionary()
+
+
+def _generator(g):
+    """The CPU generator of a CUDA generator, seeded again when that one is."""
+    seed = g.initial_seed()
+    known = _generators.get(g)
+    if not known or known[0] != seed:
+        known = _generators[g] = (seed, torch.Generator().manual_seed(seed))
+    return known[1]
+
+
+# ---- one call ----
+
+class _Call:
+    """The arguments of a call for the CPU, and its results for the GPU."""
+
+    def __init__(self, args, kwargs, copied=False):
+        self.device = None
+        self.origin = {}  # id of an alias: the alias, the tensor
+        self.copied = copied
+        self.args, self.kwargs = tree_map(self._down, (args, kwargs))
+        wanted = kwargs.get("device")
+        self.to_cpu = wanted is not None and torch.device(wanted).type == "cpu"
+        if self.device is None:
+            self.device = torch.device("cuda", torch.cuda.current_device())
+        if "device" in kwargs:
+            self.kwargs["device"] = _cpu
+        if self.kwargs.get("pin_memory"):
+            self.kwargs["pin_memory"] = False
+
+    def _down(self, x):
+        if isinstance(x, torch.Generator):
+            return _generator(x) if x.device.type == "cuda" else x
+        if isinstance(x, torch.device) and x.type == "cuda":
+            return _cpu
+        if not _on_gpu(x):
+            return x
+        if self.device is None:
+            self.device = x.device
+        a = _alias(x)
+        if self.copied:
+            a = a.clone(memory_format=torch.preserve_format)
+        self.origin[id(a)] = (a, x)
+        return a
+
+    def _up(self, t):
+        if not isinstance(t, torch.Tensor):
+            return t
+        known = self.origin.get(id(t))
+        if known:
+            if known[1].size() != t.size():  # an out= argument was resized
+                known[1].resize_(t.size())
+                _alias(known[1]).copy_(t)
+            return known[1]
+        if self.to_cpu:
+            return t
+        out = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=self.device)
+        if t.numel() and not self.copied:
+            _alias(out).copy_(t)
+        return out
+
+    def results(self, values):
+        return tree_map(self._up, values)
+
+
+# ---- capture into a CUDA graph ----
+
+_HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_captured = []  # functions of graphs, which may be launched at any time
+
+
+def _store(out, value):
+    if _on_gpu(out) and isinstance(value, torch.Tensor) and out.numel():
+        _alias(out).copy_(value)
+
+
+def _capture(op, args, kwargs):
+    """Does the work when the graph is launched. Now it is done on copies, for the results' shapes."""
+    results = _Call(args, kwargs, copied=True)
+    outs = results.results(op(*results.args, **results.kwargs))
+    mine = {id(t) for _, t in results.origin.values()}
+
+    def replay(_):
+        call = _Call(args, kwargs)
+        values = op(*call.args, **call.kwargs)
+        pairs = zip(torch.utils._pytree.tree_leaves(outs), torch.utils._pytree.tree_leaves(values))
+        for out, value in pairs:
+            if id(out) not in mine:
+                _store(out, value)
+
+    host = _HOST(replay)
+    _captured.append(host)
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    _process.cudaLaunchHostFunc(stream, host, None)
+    return outs
+
+
+# ---- the operators ----
+
+def _is_copy(name, args):
+    """Is it a plain copy of bytes, which is no kernel on a GPU either?"""
+    if name != "copy_":
+        return False
+    to, source = args[0], args[1]
+    if to.is_cuda != source.is_cuda:
+        return True
+    return to.dtype == source.dtype and to.is_contiguous() and source.is_contiguous() \
+        and to.size() == source.size()
+
+
+def _implement(name):
+    packet, _, overload = name.partition(".")
+    counted = name.encode()
+    op = None
+
+    def run(*args, **kwargs):
+        nonlocal op
+        if op is None:
+            op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        if not _is_copy(name, args):
+            _process.consan_run_operator(b"ATen", counted)
+        if torch.cuda.is_current_stream_capturing():
+            return _capture(op, args, kwargs)
+        call = _Call(args, kwargs)
+        return call.results(op(*call.args, **call.kwargs))
+
+    return run
+
+
+def _only_math():
+    """Switches off what has no implementation on the CPU, for good: cuDNN and fused attention."""
+    ignored = lambda *args: None
+    torch._C._set_cudnn_enabled(False)
+    torch._C._set_cudnn_enabled = ignored
+    torch._C._set_sdp_use_math(True)
+    torch._C._set_sdp_use_math = ignored
+    for name in ("flash", "mem_efficient", "cudnn", "overrideable"):
+        setter = f"_set_sdp_use_{name}"
+        if hasattr(torch._C, setter):
+            getattr(torch._C, setter)(False)
+            setattr(torch._C, setter, ignored)
+
+
+def _names():
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for full in torch._C._dispatch_get_all_op_names():
+        if not full.startswith("aten::"):
+            continue
+        name = full[len("aten::"):]
+        if name in _ADD or (name not in _SKIP and has(full, "CUDA")
+                            and any(has(full, k) for k in _CPU_KEYS)):
+            yield name
+
+
+_library = None
+
+
+def _register():
+    global _library
+    if _library:
+        return
+    _library = torch.library.Library("aten", "IMPL")
+    for name in _names():
+        _library.impl(name, _implement(name), "CUDA", allow_override=True)
+    _only_math()
+
+
+torch.cuda._lazy_call(_register)  # when the program first uses CUDA
