@@ -42,16 +42,16 @@ comma = ,
 all: $(if $(shell command -v $(NVCC)),,no-nvcc) $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 # ---- the modules ----
-MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/exec shadow \
+MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/origin libconsan/exec shadow \
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
-	libconsan/cuda instrument/inject libconsan/cli libconsan/python libconsan/install kernels \
+	libconsan/cuda libconsan/makers instrument/inject libconsan/cli libconsan/python libconsan/install kernels \
 	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit
 LIB_SRC =
 SIMD_SRC =
 include $(MODULES:%=%/module.mk)
 
-all: $(GPU_LIB) $(GPU_RESCUE)
+all: $(MAKERS_LIB) $(GPU_LIB) $(GPU_RESCUE)
 
 # ---- building ----
 OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/rule_examples.o \
@@ -147,7 +147,7 @@ check-unit: $(TESTS:%=$(BUILD)/%)
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
 # Which module may use which: tests/tools/modules.txt
-layers: $(OBJ) $(CUDA_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
+layers: $(OBJ) $(CUDA_OBJ) $(MAKERS_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 	$(V)awk -f tests/tools/layers.awk tests/tools/modules.txt $(shell find libconsan shadow instrument kernels reports \
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
 
 #define WRAPPER_MAGIC 0x466243b1u
@@ -55,9 +56,11 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	if (w->magic == WRAPPER_MAGIC)
 		image = w->data;
 	if (!memcmp(image, "\177ELF", 4)) {
-		inject_remark(REMARK_NO_PTX, "%s: machine code only (a cubin), consan needs PTX",
-			name);
-		return NULL;
+		ptx = origin_find(image, most, sm, suffix, n);
+		if (!ptx)
+			inject_remark(REMARK_NO_PTX, "%s: machine code only (a cubin), consan needs PTX",
+				name);
+		return ptx;
 	}
 	if (!fatbin_is(image, 4)) {
 		*n = strnlen(image, most);
@@ -69,6 +72,8 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	}
 	if (fatbin_choose(image, fatbin_size(image), sm, suffix, &best, &has, &e))
 		ptx = fatbin_unpack(&best, n, &e);
+	else
+		ptx = origin_find(image, fatbin_size(image), sm, suffix, n);
 	if (!ptx)
 		inject_remark(REMARK_NO_PTX, "%s: no PTX for sm_%u%s (it holds %s)%s%s; build with "
 			"-gencode=arch=compute_%u%s,code=compute_%u%s", name, sm,

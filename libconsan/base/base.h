@@ -72,6 +72,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "number_set.h"
 #include "pool.h"
 #include "progress.h"
+#include "sha256.h"
 #include "similar.h"
 #include "span.h"
 

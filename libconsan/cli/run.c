@@ -28,6 +28,7 @@ struct run {
 	char *program;          /* its path */
 	char *lib;              /* folder of our libraries */
 	char *dir;              /* folder of the record files */
+	char *origin;           /* folder of the store of PTX */
 	struct text said;       /* lines about the sources of options, for the report */
 	VEC(char *) record;     /* paths of the record files */
 };
@@ -134,6 +135,9 @@ static void set_environment(struct run *r)
 		put_first("LD_PRELOAD", path.at);
 		put_first("LD_LIBRARY_PATH", r->lib);
 	}
+	path.n = 0;
+	text_printf(&path, "%s/" MAKERS, r->lib);
+	put_first("LD_PRELOAD", path.at);
 	add_sanitizer();
 	add_python(r->lib);
 	absolute_suppressions(r);
@@ -272,6 +276,7 @@ static void clean_up(struct run *r)
 		free(r->record.at[i]);
 	}
 	vec_free(&r->record);
+	close_origin(r->dir, r->origin);
 	if (r->dir)
 		rmdir(r->dir);
 	free(r->dir);
@@ -375,6 +380,7 @@ static int run_and_report(struct run *r)
 		return EXIT_USAGE;
 	if (!make_dir(r))
 		return EXIT_INTERNAL;
+	r->origin = open_origin(&r->options, r->dir);
 	clear_saved(&r->options);
 	return run_program(r, &status) ? report(r, status) : status;
 }

@@ -1,7 +1,7 @@
 /* drv_module: modules, libraries and linking of the driver API. Both CUmodule and CUlibrary
  * are images. */
 #include "internal.h"
-#include "link.h"
+#include "libconsan/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* image: modules of the program, from their bytes to loaded PTX. Chooses among the images of
- * a fatbin as the driver would for the emulated GPU. Does not interpret PTX. */
+ * a fatbin as the driver would for the emulated GPU; if there is only machine code, looks up the PTX
+ * that it was made from. Does not interpret PTX. */
+#include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
 #include "internal.h"
-#include "link.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -111,7 +112,7 @@ static int load_text(struct image *im, const char *ptx, size_t n)
 	if (!im->module)
 		return bad_module(im, &e, e.code == CONSAN_ERR_MEMORY
 			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
-	if (im->form == FORM_FATBIN)
+	if (im->form == FORM_FATBIN || im->form == FORM_CUBIN)
 		consan_take_registers(im->module, im->bytes, im->size);
 	for (k = 0; k < im->var.n; k++) {
 		struct var *v = im->var.at[k];
@@ -121,6 +122,33 @@ static int load_text(struct image *im, const char *ptx, size_t n)
 			consan_symbol(im->module, v->name, v->managed, &bytes);
 	}
 	return 0;
+}
+
+/* PTX text without a fatbin: there is nothing to choose from. */
+static int load_bare(struct image *im, const char *ptx, size_t n)
+{
+	const struct consan_device *d = device_info();
+	char suffix = 0;
+	unsigned sm = fatbin_ptx_target(ptx, n, &suffix);
+
+	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
+		return load_text(im, ptx, n);
+	remark(REMARK_NOT_LOADED, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
+		"choose another GPU with --arch", im->name, sm, fatbin_suffix(suffix), d->sm,
+		fatbin_suffix(d->suffix));
+	return cudaErrorNoKernelImageForDevice;
+}
+
+/* Machine code: loads the PTX that it was made from. */
+static int load_origin(struct image *im, const char *has)
+{
+	const struct consan_device *d = device_info();
+	size_t n;
+	char *ptx = origin_find(im->bytes, im->size, d->sm, d->suffix, &n);
+	int error = ptx ? load_bare(im, ptx, n) : no_ptx(im, has);
+
+	free(ptx);
+	return error;
 }
 
 static int load_fatbin(struct image *im)
@@ -134,7 +162,7 @@ static int load_fatbin(struct image *im)
 
 	if (!choose(im->bytes, im->size, &best, &has, &e)) {
 		error = e.code ? bad_module(im, &e, cudaErrorInvalidKernelImage)
-			: no_ptx(im, has.at ? has.at : "");
+			: load_origin(im, has.at ? has.at : "");
 	} else if (!(ptx = fatbin_unpack(&best, &n, &e))) {
 		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
 	} else {
@@ -165,7 +193,7 @@ static int load_parts(struct image *im)
 	if (e.code) {
 		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
 	} else if (!text.n) {
-		error = no_ptx(im, has.at ? has.at : "");
+		error = load_origin(im, has.at ? has.at : "");
 	} else if (!(ptx = link_ptx((const char *const *)text.at, text.n, &e))) {
 		error = bad_module(im, &e, cudaErrorInvalidPtx);
 	} else {
@@ -177,21 +205,6 @@ static int load_parts(struct image *im)
 	vec_free(&text);
 	text_free(&has);
 	return error;
-}
-
-/* PTX text without a fatbin: there is nothing to choose from. */
-static int load_bare(struct image *im)
-{
-	const struct consan_device *d = device_info();
-	char suffix = 0;
-	unsigned sm = fatbin_ptx_target(im->bytes, im->size, &suffix);
-
-	if (!sm || fatbin_rank(sm, suffix, d->sm, d->suffix))
-		return load_text(im, im->bytes, im->size);
-	remark(REMARK_NOT_LOADED, "%s: PTX for sm_%u%s does not run on the emulated sm_%u%s; "
-		"choose another GPU with --arch", im->name, sm, fatbin_suffix(suffix), d->sm,
-		fatbin_suffix(d->suffix));
-	return cudaErrorNoKernelImageForDevice;
 }
 
 int image_load(struct image *im)
@@ -208,10 +221,10 @@ int image_load(struct image *im)
 			im->state = im->parts ? load_parts(im) : load_fatbin(im);
 			break;
 		case FORM_PTX:
-			im->state = load_bare(im);
+			im->state = load_bare(im, im->bytes, im->size);
 			break;
 		case FORM_CUBIN:
-			im->state = no_ptx(im, "a cubin");
+			im->state = load_origin(im, "a cubin");
 			break;
 		case FORM_UNKNOWN:
 			err_set(&e, CONSAN_ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
@@ -306,6 +319,8 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 		im->size = size ? strnlen(bytes, size) : strlen(bytes);
 		break;
 	case FORM_CUBIN:
+		im->size = cubin_size(bytes, size ? size : SIZE_MAX);
+		break;
 	case FORM_UNKNOWN:
 		break;
 	}

@@ -31,7 +31,7 @@ install: all $(BUILD)/libconsan.so.0 $(BUILD)/static/libconsan.a $(MAN)
 		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" \
 		"$$to/share/zsh/vendor-completions" "$$to/share/fish/vendor_completions.d" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
-	install -m 644 $(BUILD)/libconsan-cuda.so $(GPU_LIB) "$$to/lib/consan"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so $(MAKERS_LIB) $(GPU_LIB) "$$to/lib/consan"; \
 	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
 	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
 	install -m 644 $(BUILD)/static/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \

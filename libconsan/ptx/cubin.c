@@ -12,6 +12,35 @@ enum { FORMAT_SIZED = 4, ATTRIBUTE_REGCOUNT = 0x2f };
 
 struct elf { const unsigned char *at; size_t n; };
 
+static uint64_t furthest(uint64_t end, uint64_t at, uint64_t n)
+{
+	return at > UINT64_MAX - n ? UINT64_MAX : at + n > end ? at + n : end;
+}
+
+size_t cubin_size(const void *elf, size_t most)
+{
+	uint64_t end = sizeof(Elf64_Ehdr);
+	Elf64_Ehdr h;
+	Elf64_Shdr s;
+
+	if (most < sizeof h)
+		return 0;
+	memcpy(&h, elf, sizeof h);
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64
+			|| h.e_machine != EM_CUDA || h.e_shentsize != sizeof s)
+		return 0;
+	end = furthest(end, h.e_phoff, (uint64_t)h.e_phnum * h.e_phentsize);
+	end = furthest(end, h.e_shoff, (uint64_t)h.e_shnum * sizeof s);
+	if (end > most)
+		return 0;
+	for (unsigned k = 0; k < h.e_shnum; k++) {
+		memcpy(&s, (const char *)elf + h.e_shoff + k * sizeof s, sizeof s);
+		if (s.sh_type != SHT_NOBITS)
+			end = furthest(end, s.sh_offset, s.sh_size);
+	}
+	return end > most ? 0 : end;
+}
+
 static bool section(const struct elf *f, uint64_t k, Elf64_Shdr *out)
 {
 	Elf64_Ehdr h;
@@ -89,12 +118,6 @@ void cubin_registers(const void *elf, size_t n,
 	}
 }
 
-/* Machine code runs on its own generation only. */
-static bool runs_on(const struct fatbin_image *i, unsigned sm, char suffix)
-{
-	return i->kind == FATBIN_ELF && i->sm / 10 == sm / 10 && fatbin_rank(i->sm, i->suffix, sm, suffix);
-}
-
 void fatbin_registers(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
 	void (*each)(void *user, const char *function, uint32_t registers), void *user)
 {
@@ -104,7 +127,7 @@ void fatbin_registers(const void *bytes, size_t n, unsigned device_sm, char devi
 	char *elf;
 
 	while (fatbin_next(bytes, n, &cursor, &at, &e))
-		if (runs_on(&at, device_sm, device_suffix)
+		if (fatbin_runs(&at, device_sm, device_suffix)
 				&& fatbin_rank(at.sm, at.suffix, device_sm, device_suffix)
 				> fatbin_rank(best.sm, best.suffix, device_sm, device_suffix))
 			best = at;

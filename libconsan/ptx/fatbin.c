@@ -159,6 +159,12 @@ unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_s
 	return sm <= device_sm ? 4 * sm + 1 : 0;
 }
 
+bool fatbin_runs(const struct fatbin_image *image, unsigned device_sm, char device_suffix)
+{
+	return image->kind == FATBIN_ELF && image->sm / 10 == device_sm / 10
+		&& fatbin_rank(image->sm, image->suffix, device_sm, device_suffix);
+}
+
 const char *fatbin_suffix(char suffix)
 {
 	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";

@@ -39,6 +39,9 @@ char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct consan_e
  * An 'a' image runs on its own device only, an 'f' one on its family. */
 unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_suffix);
 
+/* Is it machine code that the device runs? That of its own generation only. */
+bool fatbin_runs(const struct fatbin_image *image, unsigned device_sm, char device_suffix);
+
 /* Finds the PTX that fits the device best. `has` receives the list of images
  * ("sm_90a, compute_90a") for messages. False: no image fits or, with e set, the
  * container is damaged. */

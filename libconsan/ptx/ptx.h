@@ -8,6 +8,7 @@
 #include "fatbin.h"
 #include "flag.h"
 #include "ir.h"
+#include "link.h"
 #include "loaded.h"
 #include "order.h"
 #include "ptx_site.h"

@@ -122,11 +122,14 @@ static void take_registers(void *user, const char *function, uint32_t n)
 	exec_set_registers(m->exec, function, n);
 }
 
-void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n)
+void consan_take_registers(struct consan_module *m, const void *image, size_t n)
 {
 	const struct consan_device *d = consan_device(m->c);
 
-	fatbin_registers(fatbin, n, d->sm, d->suffix, take_registers, m);
+	if (!fatbin_is(image, n))
+		cubin_registers(image, n, take_registers, m);
+	else
+		fatbin_registers(image, n, d->sm, d->suffix, take_registers, m);
 }
 
 static struct consan_module *load_container(struct consan *c, const char *name,

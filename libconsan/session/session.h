@@ -38,9 +38,9 @@ void consan_in_region(struct consan *c, bool inside);
 size_t consan_raw_findings(struct consan *c, const struct finding *const **out);
 size_t consan_raw_coverage(struct consan *c, const struct coverage **out);
 
-/* Takes the registers per thread of the module's kernels from machine code in the same fatbin, if
- * it has some for the session's device. To be called when the module is loaded. */
-void consan_take_registers(struct consan_module *m, const void *fatbin, size_t n);
+/* Takes the registers per thread of the module's kernels from its cubin, or from machine code in the
+ * same fatbin, if it has some for the session's device. To be called when the module is loaded. */
+void consan_take_registers(struct consan_module *m, const void *image, size_t n);
 /* The host's call stack of the calling thread, outside of the object of this function and of the
  * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
  * this object that was called. */

@@ -1,5 +1,7 @@
+MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
+	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent calls calls_plain)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent calls calls_plain) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -53,3 +55,15 @@ $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -diag-suppress 20054 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $<
+# linked with NVRTC and nvJitLink, at once and lazily, and looking their functions up; the parts of
+# a toolkit that `make deps` installs have neither
+MAKERS_LIBS = -lnvrtc -lnvJitLink -Wl,-rpath,$(CUDA_HOME)/lib64
+$(BUILD)/tests/cuda/makers: tests/cuda/makers.c | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -L$(CUDA_HOME)/lib64 $(MAKERS_LIBS) -Wl,-z,now
+$(BUILD)/tests/cuda/makers_lazy: tests/cuda/makers.c | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -L$(CUDA_HOME)/lib64 $(MAKERS_LIBS) -Wl,-z,lazy
+$(BUILD)/tests/cuda/makers_looked_up: tests/cuda/makers.c | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -DLOOKED_UP -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl -Wl,-rpath,$(CUDA_HOME)/lib64

@@ -1,6 +1,6 @@
 # One Criterion binary for each file: tests/unit/MODULE/NAME.c -> $(BUILD)/tests/unit/MODULE/NAME
 UNIT_TESTS = $(addprefix tests/unit/, \
-	base/base base/pool options/options event/event ptx/ptx \
+	base/base base/pool options/options event/event ptx/ptx origin/origin \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
 	exec/reads exec/schedule exec/tcgen05 exec/tcgen05_copy exec/tcgen05_mma exec/clc \
 	shadow/shadow shadow/global shadow/global_check shadow/global_model \
@@ -12,7 +12,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	inject/ranges)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan | $(BUILD)/consan-run
-$(BUILD)/tests/unit/cuda/cuda: $(BUILD)/libconsan/cuda/link.o | $(CUDA_PROGRAMS) $(BUILD)/consan-run
+$(BUILD)/tests/unit/cuda/cuda: | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so

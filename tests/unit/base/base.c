@@ -33,6 +33,34 @@ Test(base, vector_grows)
 	cr_assert_eq(v.cap, 0);
 }
 
+/* FIPS 180-4's examples, and lengths around those at which padding needs a second block. */
+Test(base, sha256)
+{
+	static const struct { const char *text, *hex; } known[] = {
+		{ "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+		{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+			"248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+	};
+	static const struct { size_t n; const char *hex; } of_a[] = {
+		{ 55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318" },
+		{ 56, "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a" },
+		{ 64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb" },
+		{ 1000, "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3" },
+	};
+	char hex[SHA256_HEX], a[1000];
+
+	for (size_t k = 0; k < ARRAY_SIZE(known); k++) {
+		sha256_hex(known[k].text, strlen(known[k].text), hex);
+		cr_assert_str_eq(hex, known[k].hex);
+	}
+	memset(a, 'a', sizeof a);
+	for (size_t k = 0; k < ARRAY_SIZE(of_a); k++) {
+		sha256_hex(a, of_a[k].n, hex);
+		cr_assert_str_eq(hex, of_a[k].hex);
+	}
+}
+
 Test(base, grown_table_is_zero)
 {
 	uint32_t *at = NULL;

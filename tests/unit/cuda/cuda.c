@@ -4,7 +4,6 @@
 #include "tests/common/find.h"
 #include "tests/common/shell.h"
 #include "libconsan/ptx/ptx.h"
-#include "libconsan/cuda/link.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -119,6 +118,47 @@ Test(cuda, dependent_launches)
 	expect("./dependent synced", 0, "2 of 2 kernels checked");
 	expect("./dependent runtime wait", 0, "2 of 2 kernels checked");
 	expect("./dependent graph wait", 0, "2 of 2 kernels checked");
+}
+
+/* ---- machine code whose PTX consan remembers ---- */
+
+/* NVRTC and nvJitLink, however the program calls them. */
+Test(makers, in_process, .timeout = 200)
+{
+	static const char *const how[] = { "nvrtc", "link-ptx", "link-lto", "link-mixed" };
+	static const char *const program[] = { "makers", "makers_lazy", "makers_looked_up" };
+	char words[128];
+
+	if (shell("test -e %s/tests/cuda/makers", build_dir()))
+		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
+	for (size_t k = 0; k < ARRAY_SIZE(program); k++)
+		for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+			snprintf(words, sizeof words, "--code-cache=none ./%s %s", program[k], how[i]);
+			expect(words, 0, "1 of 1 kernel checked");
+		}
+}
+
+/* ptxas and nvcc in one run, the module in a later one, as from a compiler's cache on disk. */
+Test(makers, child_processes, .timeout = 200)
+{
+	const char *dir = build_dir();
+
+	if (shell("test -e %s/tests/cuda/makers", dir))
+		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
+	cr_assert_eq(shell("cd %s/tests/cuda && rm -rf made && mkdir made && cat >made/set.cu <<'E'\n"
+		"extern \"C\" __global__ void set(int *to, int value) { to[threadIdx.x] = value + 1; }\nE\n"
+		"cat >made/make <<'E'\nset -e\ncd made\nnvcc -arch=sm_90a --cubin -o set.cubin set.cu\n"
+		"nvcc -gencode arch=compute_90a,code=sm_90a --fatbin -o set.fatbin set.cu\n"
+		"nvcc -arch=sm_90a -ptx -o set.ptx set.cu\nptxas --gpu-name=sm_90a -o ptxas.cubin set.ptx\n"
+		"rm set.ptx\nptxas --version\nE\n", dir), 0, "%s", output);
+	expect("--code-cache=made/cache --allow-unchecked sh made/make", 0, "consan remembers");
+	expect("--code-cache=made/cache ./makers made/set.cubin", 0, "1 of 1 kernel checked");
+	expect("--code-cache=made/cache ./makers made/set.fatbin", 0, "1 of 1 kernel checked");
+	expect("--code-cache=made/cache ./makers made/ptxas.cubin", 0, "1 of 1 kernel checked");
+	expect("--code-cache=none ./makers made/set.cubin", 1, "only machine code");
+	/* what failed is not remembered */
+	expect("--code-cache=none sh -c 'ptxas --gpu-name=sm_10 made/set.cu -o made/ptxas.cubin; "
+		"./makers made/ptxas.cubin'", 1, "only machine code");
 }
 
 Test(cuda, plugin)

@@ -1,8 +1,8 @@
 /* link: joins several PTX texts into one, as nvlink and cuLink do for programs that are
  * compiled separately (nvcc -rdc=true). Works on the text of top-level declarations;
  * function bodies are copied. */
-#ifndef CONSAN_CUDA_LINK_H
-#define CONSAN_CUDA_LINK_H
+#ifndef CONSAN_PTX_LINK_H
+#define CONSAN_PTX_LINK_H
 
 #include "libconsan/base/base.h"
 

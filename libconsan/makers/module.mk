@@ -1,0 +1,10 @@
+# the library that watches assemblers and linkers of machine code
+MAKERS_SRC = $(addprefix libconsan/makers/, \
+	library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c parts.c ptxas.c)
+MAKERS_OBJ = $(MAKERS_SRC:%.c=$(BUILD)/%.o)
+MAKERS_LIB = $(BUILD)/libconsan-makers.so
+
+$(MAKERS_LIB): $(MAKERS_OBJ) $(BUILD)/libconsan.a
+	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(MAKERS_OBJ) $(BUILD)/libconsan.a \
+		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic \
+		-Wl,--exclude-libs,ALL -Wl,--defsym=dlsym=makers_dlsym $(LIBS_STATIC)

@@ -1,0 +1,239 @@
+/* origin: see origin.h. A file is one zstd frame with a checksum. */
+#include "origin.h"
+
+#include "libconsan/ptx/ptx.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+/* The version of the format is in the folder's name, so that versions do not meet. */
+#define FOLDER "consan/origin-1"
+#define SUFFIX ".ptx.zst"
+#define TEMPORARY "new-XXXXXX"
+#define PTX_MAX (UINT64_C(1) << 31)
+
+static const char *folder(void)
+{
+	const char *dir = getenv(ORIGIN_ENV);
+
+	return dir && *dir ? dir : NULL;
+}
+
+/* The path of a cubin's entry; NULL: no store, or no cubin. */
+static char *entry_path(const void *cubin, size_t most)
+{
+	const char *dir = folder();
+	size_t n = dir ? cubin_size(cubin, most) : 0;
+	struct text path = { 0 };
+	char name[SHA256_HEX];
+
+	if (!n)
+		return NULL;
+	sha256_hex(cubin, n, name);
+	text_printf(&path, "%s/%s" SUFFIX, dir, name);
+	return path.at;
+}
+
+/* ---- writing ---- */
+
+static bool write_all(int fd, const char *p, size_t n)
+{
+	for (ssize_t done; n; p += done, n -= (size_t)done) {
+		done = write(fd, p, n);
+		if (done < 0 && errno == EINTR)
+			done = 0;
+		if (done < 0)
+			return false;
+	}
+	return true;
+}
+
+static void write_entry(const char *path, const char *packed, size_t n)
+{
+	struct text temporary = { 0 };
+	bool good;
+	int fd;
+
+	text_printf(&temporary, "%s/" TEMPORARY, folder());
+	fd = mkostemp(temporary.at, O_CLOEXEC);
+	if (fd >= 0) {
+		good = write_all(fd, packed, n);
+		if (close(fd) || !good || rename(temporary.at, path))
+			unlink(temporary.at);
+	}
+	text_free(&temporary);
+}
+
+void origin_put(const void *cubin, size_t most, const char *ptx, size_t n)
+{
+	char *path = entry_path(cubin, most), *packed;
+	ZSTD_CCtx *z = path ? ZSTD_createCCtx() : NULL;
+	size_t room, done;
+
+	if (z && n && n < PTX_MAX) {
+		room = ZSTD_compressBound(n);
+		packed = base_alloc(room);
+		ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+		done = ZSTD_compress2(z, packed, room, ptx, n);
+		if (!ZSTD_isError(done))
+			write_entry(path, packed, done);
+		free(packed);
+	}
+	ZSTD_freeCCtx(z);
+	free(path);
+}
+
+/* ---- reading ---- */
+
+static char *unpack(const struct text *packed, size_t *n)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(packed->at, packed->n);
+	char *ptx;
+
+	if (size >= PTX_MAX) /* the values for errors are greater */
+		return NULL;
+	ptx = malloc(size + 1);
+	if (!ptx || ZSTD_decompress(ptx, size, packed->at, packed->n) != size) {
+		free(ptx);
+		return NULL;
+	}
+	ptx[size] = 0;
+	*n = strlen(ptx);
+	return ptx;
+}
+
+char *origin_get(const void *cubin, size_t most, size_t *n)
+{
+	char *path = entry_path(cubin, most), *ptx = NULL;
+	struct text packed = { 0 };
+	struct consan_err e = { 0 };
+
+	if (path && text_read(&packed, path, &e) && packed.n) {
+		ptx = unpack(&packed, n);
+		utimensat(AT_FDCWD, path, NULL, 0); /* origin_trim() keeps what is used */
+	}
+	text_free(&packed);
+	free(path);
+	return ptx;
+}
+
+char *origin_find(const void *image, size_t most, unsigned sm, char suffix, size_t *n)
+{
+	struct fatbin_image at;
+	struct consan_err e = { 0 };
+	char *elf, *ptx = NULL;
+	size_t cursor = 0, length;
+
+	if (!folder())
+		return NULL;
+	if (!fatbin_is(image, most))
+		return origin_get(image, most, n);
+	while (!ptx && fatbin_next(image, most, &cursor, &at, &e)) {
+		if (!fatbin_runs(&at, sm, suffix) || !(elf = fatbin_unpack(&at, &length, &e)))
+			continue;
+		ptx = origin_get(elf, at.unpacked, n);
+		free(elf);
+	}
+	return ptx;
+}
+
+/* ---- the folder ---- */
+
+char *origin_default_dir(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	struct text dir = { 0 };
+
+	/* a relative $XDG_CACHE_HOME is invalid and ignored (XDG Base Directory Specification) */
+	if (cache && *cache == '/')
+		text_printf(&dir, "%s/" FOLDER, cache);
+	else if (home && *home == '/')
+		text_printf(&dir, "%s/.cache/" FOLDER, home);
+	return dir.at;
+}
+
+bool origin_make_dir(const char *dir, struct consan_err *e)
+{
+	char *path = base_strdup(dir);
+	int error = 0;
+
+	for (char *p = path + 1; !error; p++) {
+		const char here = *p;
+
+		if (here && here != '/')
+			continue;
+		*p = 0;
+		if (mkdir(path, 0777) && errno != EEXIST)
+			error = errno;
+		*p = here;
+		if (!here)
+			break;
+	}
+	if (!error && access(dir, W_OK | X_OK))
+		error = errno;
+	free(path);
+	return !error || err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", dir, strerror(error));
+}
+
+struct entry { char *path; uint64_t bytes; struct timespec used; };
+
+static int by_use(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct entry *)a)->used, *y = &((const struct entry *)b)->used;
+
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+static bool is_entry(const char *name)
+{
+	size_t n = strlen(name);
+
+	return (n == SHA256_HEX - 1 + strlen(SUFFIX) && !strcmp(name + SHA256_HEX - 1, SUFFIX))
+		|| (n == strlen(TEMPORARY) && !strncmp(name, TEMPORARY, strlen("new-")));
+}
+
+void origin_trim(const char *dir, uint64_t most)
+{
+	VEC(struct entry) entry = { 0 };
+	DIR *d = opendir(dir);
+	struct dirent *at;
+	struct stat st;
+	uint64_t bytes = 0;
+
+	while (d && (at = readdir(d))) {
+		struct text path = { 0 };
+
+		if (!is_entry(at->d_name))
+			continue;
+		text_printf(&path, "%s/%s", dir, at->d_name);
+		if (stat(path.at, &st)) {
+			text_free(&path);
+			continue;
+		}
+		vec_push(&entry, ((struct entry){ path.at, (uint64_t)st.st_size, st.st_mtim }));
+		bytes += (uint64_t)st.st_size;
+	}
+	if (d)
+		closedir(d);
+	if (entry.n)
+		qsort(entry.at, entry.n, sizeof *entry.at, by_use);
+	for (size_t i = 0; i < entry.n; i++) {
+		if (bytes > most || !most) {
+			unlink(entry.at[i].path);
+			bytes -= entry.at[i].bytes;
+		}
+		free(entry.at[i].path);
+	}
+	vec_free(&entry);
+	if (!most)
+		rmdir(dir);
+}

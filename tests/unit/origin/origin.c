@@ -1,0 +1,154 @@
+/* Tests of origin: entries are found by content, survive only whole, and the oldest go first. */
+#include "tests/common/shell.h"
+#include "libconsan/origin/origin.h"
+
+#include <criterion/criterion.h>
+#include <elf.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char dir[] = "/tmp/origin-test-XXXXXX";
+
+static void begin(void)
+{
+	cr_assert(mkdtemp(dir));
+	setenv(ORIGIN_ENV, dir, 1);
+}
+
+static void end(void)
+{
+	shell("rm -rf %s", dir);
+}
+
+/* A cubin of one section of n bytes, which are all `fill`. */
+struct cubin { Elf64_Ehdr h; Elf64_Shdr section; char code[256]; };
+
+static struct cubin cubin(char fill, size_t n)
+{
+	struct cubin c = { .h = { .e_machine = EM_CUDA, .e_shoff = sizeof(Elf64_Ehdr), .e_shnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr) },
+		.section = { .sh_type = SHT_PROGBITS, .sh_offset = offsetof(struct cubin, code), .sh_size = n } };
+
+	memcpy(c.h.e_ident, ELFMAG, SELFMAG);
+	c.h.e_ident[EI_CLASS] = ELFCLASS64;
+	memset(c.code, fill, sizeof c.code);
+	return c;
+}
+
+static void put(const struct cubin *c, const char *ptx)
+{
+	origin_put(c, sizeof *c, ptx, strlen(ptx));
+}
+
+/* Asserts what the store has for the cubin; NULL: nothing. */
+static void expect(const struct cubin *c, const char *ptx)
+{
+	size_t n = 0;
+	char *is = origin_get(c, sizeof *c, &n);
+
+	cr_assert_eq(is == NULL, ptx == NULL);
+	cr_assert(!ptx || (!strcmp(is, ptx) && n == strlen(ptx)), "%s", is);
+	free(is);
+}
+
+Test(origin, found_by_content, .init = begin, .fini = end)
+{
+	struct cubin a = cubin('a', 100), b = cubin('b', 100), longer = cubin('a', 101);
+
+	put(&a, ".version 8.0\n");
+	put(&b, ".version 8.1\n");
+	expect(&a, ".version 8.0\n");
+	expect(&b, ".version 8.1\n");
+	expect(&longer, NULL);
+	a.code[100] = 'x'; /* after the end of the cubin */
+	expect(&a, ".version 8.0\n");
+	put(&a, ".version 8.2\n"); /* the last one counts */
+	expect(&a, ".version 8.2\n");
+	a.code[99] = 'x';
+	expect(&a, NULL);
+}
+
+Test(origin, no_cubin, .init = begin, .fini = end)
+{
+	struct cubin host = cubin('a', 100), cut = cubin('a', 1000);
+
+	host.h.e_machine = EM_X86_64;
+	put(&host, ".version 8.0\n");
+	expect(&host, NULL);
+	put(&cut, ".version 8.0\n");
+	expect(&cut, NULL);
+	cr_assert_eq(shell("ls %s | grep .", dir), 1, "%s", output);
+}
+
+Test(origin, no_store, .init = begin, .fini = end)
+{
+	struct cubin a = cubin('a', 100);
+
+	put(&a, ".version 8.0\n");
+	setenv(ORIGIN_ENV, "", 1);
+	expect(&a, NULL);
+	put(&a, ".version 8.0\n");
+}
+
+/* An entry that is not what was written is none. */
+Test(origin, damaged, .init = begin, .fini = end)
+{
+	struct cubin a = cubin('a', 100);
+
+	put(&a, ".version 8.0 // .version 8.0 // .version 8.0 // a text\n");
+	cr_assert_eq(shell("for f in %s/*; do printf x | dd of=$f bs=1 seek=20 conv=notrunc 2>&1; done", dir), 0);
+	expect(&a, NULL);
+	cr_assert_eq(shell("for f in %s/*; do : >$f; done", dir), 0);
+	expect(&a, NULL);
+}
+
+Test(origin, trim, .init = begin, .fini = end)
+{
+	struct cubin of[3] = { cubin('a', 100), cubin('b', 100), cubin('c', 100) };
+	struct stat st;
+	char path[200];
+
+	for (size_t k = 0; k < 3; k++)
+		put(&of[k], ".version 8.0\n");
+	cr_assert_eq(shell("cd %s && touch other && touch -d @1000 *", dir), 0);
+	expect(&of[1], ".version 8.0\n"); /* it is used now */
+	cr_assert_eq(shell("cd %s && ls *.zst | head -1", dir), 0);
+	snprintf(path, sizeof path, "%s/%.*s", dir, (int)strcspn(output, "\n"), output);
+	cr_assert_eq(stat(path, &st), 0);
+	origin_trim(dir, 3 * (uint64_t)st.st_size);
+	expect(&of[0], ".version 8.0\n");
+	shell("touch -d @1000 %s/*", dir);
+	expect(&of[1], ".version 8.0\n");
+	origin_trim(dir, (uint64_t)st.st_size);
+	expect(&of[0], NULL);
+	expect(&of[1], ".version 8.0\n");
+	expect(&of[2], NULL);
+	origin_trim(dir, 0);
+	expect(&of[1], NULL);
+	cr_assert_eq(shell("ls %s", dir), 0);
+	cr_assert_str_eq(output, "other\n", "%s", output);
+}
+
+Test(origin, folders)
+{
+	struct consan_err e = { 0 };
+	char *path;
+
+	setenv("HOME", "/home/x", 1);
+	setenv("XDG_CACHE_HOME", "relative", 1);
+	path = origin_default_dir();
+	cr_assert_str_eq(path, "/home/x/.cache/consan/origin-1");
+	free(path);
+	setenv("XDG_CACHE_HOME", "/c", 1);
+	path = origin_default_dir();
+	cr_assert_str_eq(path, "/c/consan/origin-1");
+	free(path);
+	cr_assert(mkdtemp(dir));
+	cr_assert_eq(chdir(dir), 0);
+	cr_assert(origin_make_dir("a/b/c", &e));
+	cr_assert_not(origin_make_dir("/proc/none/a", &e));
+	cr_assert_eq(e.code, CONSAN_ERR_IO);
+	end();
+}
