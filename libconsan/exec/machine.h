@@ -593,4 +593,7 @@ bool dec_load_is_read(const struct decoder *d, const struct ptx_insn *i);
  * launch. */
 bool dec_unsupported(struct decoder *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* cvt with stochastic rounding (cvt_rs.c) */
+bool dec_cvt_rs(struct decoder *d, const struct ptx_insn *i, struct xop *x);
+
 #endif

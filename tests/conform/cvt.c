@@ -2,6 +2,7 @@
 #include "conform.h"
 #include "real.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -348,6 +349,86 @@ void class_cvt_narrow(struct item *i, struct rng *r)
 	default:
 		pair(i, r, T_f16x2, RNG_OF(r, narrow), relu, RN);
 	}
+}
+
+/* ---- stochastic rounding ---- */
+
+enum { P_WIDTH = P_DREG + 1 /* random bits of an element */, P_PARTS };
+
+/* The random bits of part k, 0 being the lowest, as the figures of the ISA have them: the upper one
+ * of two that share 16 bits takes them in reverse. */
+static unsigned random_bits(const struct item *i, uint64_t rbits, unsigned k)
+{
+	const unsigned width = (unsigned)i->p[P_WIDTH];
+	unsigned v = 0;
+
+	for (unsigned b = 0; b < width; b++) {
+		const unsigned from = i->p[P_PARTS] == 4 && k & 1 ? width - 1 - b : b;
+		unsigned at = 16 * (k / ((unsigned)i->p[P_PARTS] / 2)) + from;
+
+		if (i->p[P_TO] == T_e2m1) /* bytes of both halves */
+			at = from % 8 + from / 8 * 16 + k / 2 * 8;
+		v |= (unsigned)(rbits >> at & 1) << b;
+	}
+	return v;
+}
+
+/* Up if the part that is cut off, with the random bits added, has a carry. */
+static uint64_t stochastic(const struct item *i, uint64_t x, unsigned random)
+{
+	const enum type to = (enum type)i->p[P_TO];
+	const struct fmt *f = real_fmt(to);
+	const int flags = i->p[P_FLAGS];
+	const uint64_t over = flags & FLAG_SATFINITE ? f->max : f->max + 1;
+	struct real a = real_of(T_f32, x);
+	const bool negative = a.negative;
+	long double low, step, part;
+	uint64_t v;
+
+	if (a.kind == REAL_NAN)
+		return real_round(to, a, RN, true);
+	if (negative && flags & FLAG_RELU)
+		return 0;
+	a.negative = false;
+	v = real_round(to, a, RZ, true);
+	low = real_approx(real_of(to, v));
+	step = v == f->max ? low - real_approx(real_of(to, v - 1))
+		: real_approx(real_of(to, v + 1)) - low;
+	part = a.kind == REAL_INF ? 1 : (real_approx(a) - low) / step;
+	if (part >= 1)
+		v = over;
+	else if (ldexpl(part, i->p[P_WIDTH]) + random >= ldexpl(1, i->p[P_WIDTH]))
+		v = v == f->max ? over : v + 1;
+	return v | (uint64_t)negative << (f->ebits + f->mbits);
+}
+
+static void lane_stochastic(const struct item *i, const uint64_t *s, struct want *w)
+{
+	const unsigned n = (unsigned)i->p[P_PARTS];
+	const unsigned bits = type_bits(i->dst[0]) / n;
+
+	w->v = 0;
+	for (unsigned k = 0; k < n; k++)
+		w->v |= stochastic(i, s[n - 1 - k], random_bits(i, s[n], k)) << k * bits;
+}
+
+void class_cvt_stochastic(struct item *i, struct rng *r)
+{
+	static const enum type wide[] = { T_f16, T_bf16 }, narrow[] = { T_e4m3, T_e5m2, T_e3m2, T_e2m3,
+		T_e2m1 };
+	const bool pairs = rng_once_in(r, 2);
+	const enum type to = pairs ? RNG_OF(r, wide) : RNG_OF(r, narrow);
+	int f = rng_once_in(r, 3) ? FLAG_RELU : 0;
+
+	f |= !pairs || rng_once_in(r, 2) ? FLAG_SATFINITE : 0;
+	i->p[P_TO] = (int)to;
+	i->p[P_FLAGS] = f;
+	i->p[P_PARTS] = pairs ? 2 : 4;
+	i->p[P_WIDTH] = to == T_f16 ? 13 : 16;
+	item_scalar(i, r, lane_stochastic, to == T_e2m1 ? "b16" : "b32",
+		pairs ? "f32! f32! b32!" : "f32! f32! f32! f32! b32!", "cvt.rs%s%s.%sx%d.f32 d, %s;",
+		f & FLAG_RELU ? ".relu" : "", f & FLAG_SATFINITE ? ".satfinite" : "", type_name(to),
+		i->p[P_PARTS], pairs ? "a, b, c" : "{a, b, c, e}, f");
 }
 
 /* ---- cvt.pack ---- */

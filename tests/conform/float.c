@@ -12,7 +12,8 @@ static const char *const op_name[] = { "add", "sub", "mul", "fma", "mad", "div",
 static const char *const round_name[] = { ".rn", ".rz", ".rm", ".rp" };
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32,
 	FLAG_OOB = 64 };
-enum { OOB_NAN = 0x7ff7 }; /* f16 and bf16: what fills the outside of a tensor; fma.oob takes it for 0 */
+enum { OOB_NAN = 0x7ff7 }; /* f16 and bf16: what fills the outside of a tensor; fma.oob
+	* is 0 if a factor is that, with either sign on an H200 */
 
 /* p: operation, type, rounding, flags; type of the first operands of mixed precision */
 enum { P_OP, P_TYPE, P_ROUND, P_FLAGS, P_FROM };
@@ -56,7 +57,7 @@ static uint64_t compute(const struct item *i, const uint64_t *s, struct want *w)
 
 	b = operand(op == FMA || !i->p[P_FROM] ? from : t, s[1], flags);
 	c = operand(t, s[2], flags);
-	if (flags & FLAG_OOB && (s[0] == OOB_NAN || s[1] == OOB_NAN))
+	if (flags & FLAG_OOB && ((s[0] & 0x7fff) == OOB_NAN || (s[1] & 0x7fff) == OOB_NAN))
 		return 0;
 	switch (op) {
 	case ADD: r = real_add(a, b, rnd); break;

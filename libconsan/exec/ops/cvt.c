@@ -489,9 +489,9 @@ DECODER(cvt)
 	xfn fn;
 
 	if (ptx_pick(i, MG_rnd) == MOD_rs)
-		return dec_unsupported(d, "stochastic rounding is not supported");
+		return dec_cvt_rs(d, i, x);
 	if (ptx_has(i, MOD_scaled_n2_ue8m0))
-		return dec_unsupported(d, "cvt.scaled is not supported");
+		return dec_unsupported(d, "cvt.scaled (PTX ISA 9.1) is not supported");
 	dw = dw ? dw : ptx_type_bits(td);
 	sw = sw ? sw : ptx_type_bits(ts);
 	if (!float_type(td) && !float_type(ts)) {

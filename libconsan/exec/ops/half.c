@@ -48,7 +48,7 @@ NUM_INLINE float fma_bf16(float a, float b, float c)
 }
 NUM_INLINE bool is_oob(float a, float b, uint32_t nan)
 {
-	return num_bits32(a) == nan || num_bits32(b) == nan;
+	return (num_bits32(a) & 0x7fffffff) == nan || (num_bits32(b) & 0x7fffffff) == nan;
 }
 NUM_INLINE float mul_f16(float a, float b) { return a * b; }
 NUM_INLINE float mul_bf16(float a, float b) { return odd64to32((double)a * (double)b); }
@@ -126,7 +126,8 @@ HALF_BOTH(add, 2, a + b)
 HALF_BOTH(sub, 2, a - b)
 HALF_OP(mul, 2, mul_f16(a, b), mul_bf16(a, b))
 HALF_OP(fma, 3, fma_f16(a, b, c), fma_bf16(a, b, c))
-/* The NaN with which tensor copies fill what is outside of the tensor: 0x7ff7, widened */
+/* The NaN with which tensor copies fill what is outside of the tensor: 0x7ff7, widened; an H200 takes
+ * it with either sign. */
 HALF_OP(fma_oob, 3, is_oob(a, b, 0x7ffee000) ? 0 : fma_f16(a, b, c),
 	is_oob(a, b, 0x7ff70000) ? 0 : fma_bf16(a, b, c))
 HALF_BOTH(min, 2, fm_min(a, b, false))

@@ -294,3 +294,22 @@ Test(tensor, model)
 	for (uint64_t seed = 1; seed <= runs; seed++)
 		run(seed);
 }
+
+/* Cells of an accumulator whose mmas are ordered by the pipeline keep one history. */
+Test(tensor, pipelined_mmas_share_cells)
+{
+	struct ev_area d = { .columns = 256, .ctas = 1, .mode = MODE_WRITE, .operand = OPERAND_D,
+		.lanes = { ALL, ALL, ALL, ALL } };
+	struct check_stats stats;
+
+	begin(1);
+	emit((struct event){ .kind = EV_TMEM_ALLOC, W(0), .tmem_alloc.columns = 256 });
+	for (unsigned i = 0; i < 8; i++)
+		emit((struct event){ .kind = EV_TCGEN05, W(0), .lanes = 1, .tcgen05 = {
+			.areas = { &d, 1 }, .op = TC_MMA, .shape = 1, .ctas = 1 } });
+	cr_expect_not(found_race());
+	check_cluster_end(checker, sink);
+	check_stats(checker, &stats);
+	cr_expect_lt(stats.shadow_bytes, 128 << 10, "%lu bytes", (unsigned long)stats.shadow_bytes);
+	check_close(checker);
+}
