@@ -130,7 +130,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 		}
 		mbar = record_value(c, r, b.mbar, l);
 		to->mbarrier = OFFSET(mbar);
-		to->mbarrier_owner = record_owner(c, &e, mbar, far);
+		to->mbarrier_owner = record_owner(c, &e, mbar, far || copy.pair);
 		to->cta_mask = b.mask ? (uint32_t)record_value(c, r, b.mask, l) & 0xffff : 0;
 		copy.mbar = mbar;
 		copy.mask = to->cta_mask;

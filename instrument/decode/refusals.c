@@ -254,7 +254,7 @@ static bool bad_shared(struct refusal *why, const struct shared_view *v,
 static bool bad_signal(struct refusal *why, const struct shared_view *v,
 	const struct record_copy *b)
 {
-	return refuse_mbar_align(why, b->mbar) || refuse_shared(why, v, b->far, b->mbar, 8) ||
+	return refuse_mbar_align(why, b->mbar) || refuse_shared(why, v, b->far || b->pair, b->mbar, 8) ||
 		refuse_signal(why, SHARED_RANK(b->at), SHARED_RANK(b->mbar), SHARED_OFFSET(b->mbar), b->pair);
 }
 

@@ -106,7 +106,8 @@ static bool raise_refusal(struct warp *w, const struct xop *x, unsigned l,
 static bool find_mbar(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
 {
-	enum ptx_space space = a->space == PS_shared ? PS_shared : PS_shared_cluster;
+	/* with .cta_group::2 it may be the peer's, whatever the state space of the destination */
+	enum ptx_space space = a->space == PS_shared && !a->pair ? PS_shared : PS_shared_cluster;
 	struct refusal why;
 
 	if (!mbar_place(w, x, l, space, ex_addr(w, a->mbar, l), true, &o->mbar_cta, &o->mbar))

@@ -27,7 +27,9 @@ struct mma {
 
 /* ---- performing ---- */
 
-static void cells_of(const struct mma *o, struct cta *c, unsigned h, uint32_t **cell)
+/* The cells of D in the groups [from, from + n); the others are not computed. */
+static void cells_of(const struct mma *o, struct cta *c, unsigned h, unsigned from, unsigned n,
+	uint32_t **cell)
 {
 	const struct tc_shape *s = &o->m.shape;
 
@@ -35,9 +37,17 @@ static void cells_of(const struct mma *o, struct cta *c, unsigned h, uint32_t **
 		for (unsigned r = 0; r < s->rows; r++) {
 			const unsigned lane = tc_d_lane(&o->m, g, r);
 
-			*cell++ = tc_disabled(&o->m, h, lane) ? NULL
+			*cell++ = g < from || g >= from + n || tc_disabled(&o->m, h, lane) ? NULL
 				: &c->async->tmem.cell[lane][o->m.d & 0xffff];
 		}
+}
+
+/* In how many parts D is computed: in tensor memory each group of columns has a copy of A, in its
+ * lanes. The ISA wants them equal; hardware takes for each group its own (FlashMLA computes two
+ * products at once so). */
+static unsigned parts(const struct tc_form *f, const struct tc_shape *s)
+{
+	return f->a_tmem ? s->groups : 1;
 }
 
 /* What is the same in all CTAs */
@@ -65,6 +75,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	const struct tc_shape *s = &o->m.shape;
 	struct tc_scratch *x = ex_scratch(c->worker, sizeof *x);
 	struct tc_tile t = tile_of(o, x);
+	const unsigned n = parts(f, s);
 	struct cta *cta[2];
 
 	tc_ctas(op->warp->cta, f->pair, cta);
@@ -75,13 +86,15 @@ static void perform(struct cluster *c, struct async_op *op)
 		t.zero = x->zero;
 	}
 	tc_gather_b(s, o->m.b, tc_more_columns(&o->m), cta, x);
-	for (unsigned h = 0; h < s->ctas; h++) {
-		tc_gather_a(f, s, o->m.a, cta[h], x);
+	for (unsigned i = 0; i < n * s->ctas; i++) {
+		const unsigned h = i / n, part = i % n;
+
+		tc_gather_a(f, s, o->m.a, part, cta[h], x);
 		if (f->sparse)
 			tc_gather_slots(f, s, o->m.meta, cta[h], x);
 		for (unsigned k = 0; s->scales && k < 2; k++)
 			tc_gather_scales(s, k, o->m.scales[k], cta[h], k ? x->scale_b : x->scale_a);
-		cells_of(o, cta[h], h, x->cell);
+		cells_of(o, cta[h], h, part * s->groups / n, s->groups / n, x->cell);
 		SIMD_PICK(tc_tile)(&t, x);
 		t.same_b = !s->scales;
 	}

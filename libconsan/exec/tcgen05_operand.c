@@ -22,16 +22,17 @@ static unsigned row_in_memory(const struct tc_form *f, const struct tc_shape *s,
 	return f->ashift && r + 1u < s->rows ? r + 1 : r;
 }
 
-void tc_gather_a(const struct tc_form *f, const struct tc_shape *s, uint64_t a, const struct cta *c,
-	struct tc_scratch *x)
+void tc_gather_a(const struct tc_form *f, const struct tc_shape *s, uint64_t a, unsigned group,
+	const struct cta *c, struct tc_scratch *x)
 {
+	const unsigned first = ((uint32_t)a >> 16) + group * s->rows;
+
 	if (!f->a_tmem) {
 		gather(x->image_a, c, x->piece, tc_a_pieces(s, a, x->piece));
 		return;
 	}
-	/* each group of columns of D has a copy of A: the first one is read */
 	for (unsigned r = 0; r < s->rows; r++)
-		memcpy(x->image_a + s->a_bytes * r, &c->async->tmem.cell[((uint32_t)a >> 16)
+		memcpy(x->image_a + s->a_bytes * r, &c->async->tmem.cell[first
 			+ tc_lane(s, row_in_memory(f, s, r))][a & 0xffff], s->a_bytes);
 }
 

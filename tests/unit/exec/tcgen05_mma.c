@@ -31,7 +31,8 @@ struct place { unsigned start, lead, stride, swizzle, span; bool mn, absolute; }
 struct mma {
 	enum kind kind;
 	unsigned m, n, k;
-	bool pair, ws, sparse, a_tmem, ashift, enable, negate_a, negate_b, saturate, half_d, masked;
+	bool pair, ws, sparse, a_tmem, own_copies, ashift, enable, negate_a, negate_b, saturate, half_d;
+	bool masked;
 	const struct format *fa, *fb;
 	struct place a, b;
 	unsigned vec, block;       /* scales of a row; elements that share one */
@@ -41,7 +42,7 @@ struct mma {
 	unsigned ndisabled;
 	uint64_t mask;
 	/* A as it is in memory, by rows of the whole matrix; B; scales */
-	double a_at[256][128], b_at[288][128], scale[2][256][6];
+	double a_at[4][256][128], b_at[288][128], scale[2][256][6];
 	uint8_t slot[256][64];     /* where the elements of sparse A belong */
 	bool infinite;             /* the elements of B that no row of A selects are */
 };
@@ -198,15 +199,18 @@ static unsigned lane_of(const struct mma *c, unsigned row)
 	return is_half(c) ? c->lane + r / 16 * 32 + r % 16 : r;
 }
 
+/* Into which the columns of D are split, each with lanes and a copy of A of its own */
+static unsigned groups_of(const struct mma *c)
+{
+	return c->ws || (c->pair && c->m == 128 && !c->sparse) ? LANES / rows_of(c) : 1;
+}
+
 static uint32_t *d_cell(const struct mma *c, struct memory *m, bool after, unsigned row,
 	unsigned column)
 {
-	unsigned lane = lane_of(c, row), groups = 1;
+	const unsigned groups = groups_of(c);
+	const unsigned lane = lane_of(c, row) + column / (c->n / groups) * rows_of(c);
 
-	if (c->ws || (c->pair && c->m == 128 && !c->sparse)) {
-		groups = LANES / rows_of(c);
-		lane += column / (c->n / groups) * rows_of(c);
-	}
 	m += row / rows_of(c);
 	return &(after ? m->after : m->before)[lane][D_AT + column % (c->n / groups)];
 }
@@ -256,7 +260,8 @@ static void fill(struct mma *c, struct memory *m)
 
 	for (unsigned r = 0; r < c->m; r++) {
 		for (unsigned k = 0; k < ka; k++)
-			c->a_at[r][k] = value(c->fa);
+			for (unsigned i = 0; i < 4; i++)
+				c->a_at[i][r][k] = i && !c->own_copies ? c->a_at[0][r][k] : value(c->fa);
 		for (unsigned g = 0; c->sparse && g < ka;) {
 			static const uint8_t two[] = { 4, 8, 12, 9, 13, 14 };
 			unsigned bits = two[c->infinite ? g % 5 : below(6)];
@@ -296,18 +301,18 @@ static void fill(struct mma *c, struct memory *m)
 			const unsigned copies = is_half(c) ? 1 : LANES / rows_of(c);
 
 			if (!c->a_tmem) {
-				put_shared(c, at->shared, c->fa, &c->a, r % rows_of(c), k, c->a_at[r][k]);
+				put_shared(c, at->shared, c->fa, &c->a, r % rows_of(c), k, c->a_at[0][r][k]);
 				continue;
 			}
 			for (unsigned i = 0; i < copies; i++) {
 				const unsigned lane = lane_of(c, r) + i * rows_of(c);
 				unsigned char *row = (unsigned char *)&at->before[lane][A_AT];
+				const uint32_t code = encode(c->fa, c->a_at[i][r][k]);
 
 				if (c->fa->bits < 8 && c->kind < MXF4) /* a byte each */
-					put_bits(row, 8 * k, 8, encode(c->fa, c->a_at[r][k])
-						<< (c->fa->bits == 4 ? 2 : 0));
+					put_bits(row, 8 * k, 8, code << (c->fa->bits == 4 ? 2 : 0));
 				else
-					put_bits(row, k * c->fa->bits, c->fa->bits, encode(c->fa, c->a_at[r][k]));
+					put_bits(row, k * c->fa->bits, c->fa->bits, code);
 			}
 		}
 	for (unsigned r = 0; r < c->n + c->shift; r++)
@@ -333,11 +338,12 @@ static double product(const struct mma *c, unsigned row, unsigned column)
 {
 	const unsigned last = (row / rows_of(c) + 1) * rows_of(c) - 1;
 	const unsigned from = c->ashift && row < last ? row + 1 : row;
+	const unsigned copy = c->a_tmem ? column / (c->n / groups_of(c)) : 0;
 	double sum = 0;
 
 	for (unsigned i = 0; i < (c->sparse ? c->k / 2 : c->k); i++) {
 		const unsigned k = c->sparse ? c->slot[from][i] : i;
-		double x = c->a_at[from][i] * c->b_at[column + c->shift][k];
+		double x = c->a_at[copy][from][i] * c->b_at[column + c->shift][k];
 
 		if (c->vec)
 			x *= c->scale[0][row][k / c->block] * c->scale[1][column][k / c->block];
@@ -544,7 +550,7 @@ static void any_case(struct mma *c, enum kind kind, bool pair, bool ws, bool spa
 
 	*c = (struct mma){ .kind = kind, .pair = pair, .ws = ws, .sparse = sparse,
 		.k = ks[kind] * (sparse ? 2 : 1), .fa = any_format(kind), .enable = below(4) > 0,
-		.a_tmem = below(2), .negate_a = kind != I8 && below(2), .negate_b = kind != I8 && below(2),
+		.a_tmem = below(2), .own_copies = below(2), .negate_a = kind != I8 && below(2), .negate_b = kind != I8 && below(2),
 		.saturate = kind == I8 && below(2), .selector = kind <= TF32 ? below(4) : 0 };
 	c->fb = kind == F16 ? c->fa : any_format(kind);
 	c->half_d = (kind == F8F6F4 || (kind == F16 && !c->fa->code)) && below(2);
