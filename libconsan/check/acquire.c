@@ -31,7 +31,7 @@ static void take(struct cluster *c, const struct read *r, const struct frontier 
 	if (r->acquires && r->scope >= needed)
 		warp_acquire(c, r->w, r->lanes, f);
 	else
-		warp_observe_at(c, r->w, r->lanes, f, needed, r->at, r->size);
+		warp_observe_at(c, r->w, r->lanes, f, needed, r->at, r->size, reads_ticket(r->e));
 }
 
 /* What a head would give if scopes were wider. */

@@ -16,7 +16,7 @@ static struct observed *find_observed(struct warp *w, const struct observed *lik
 		struct observed *o = &w->observed.at[i];
 
 		if (o->lanes == like->lanes && o->min_scope == like->min_scope && o->at == like->at
-			&& o->size == like->size && o->sc == like->sc)
+			&& o->size == like->size && o->sc == like->sc && o->ticket == like->ticket)
 			return o;
 	}
 	return NULL;
@@ -52,10 +52,10 @@ void warp_observe_like(struct cluster *c, struct warp *w, const struct observed 
 }
 
 void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
-	unsigned min_scope, uint64_t at, unsigned size)
+	unsigned min_scope, uint64_t at, unsigned size, bool ticket)
 {
 	struct observed like = { .lanes = lanes, .min_scope = (uint8_t)min_scope,
-		.size = (uint8_t)size, .at = at };
+		.size = (uint8_t)size, .at = at, .ticket = ticket };
 
 	if (w->observed.n >= MAX_AT && !find_observed(w, &like))
 		like.size = like.at = 0;
@@ -65,7 +65,7 @@ void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const st
 void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	unsigned min_scope)
 {
-	warp_observe_at(c, w, lanes, f, min_scope, 0, 0);
+	warp_observe_at(c, w, lanes, f, min_scope, 0, 0, false);
 }
 
 void warp_acquire_observed(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at,

@@ -55,6 +55,7 @@ struct unfenced {                /* a release that was read without an acquire *
 	struct foreign *set;
 	uint32_t released, read; /* sites */
 	bool rmw;                /* it was read by a read-modify-write */
+	bool ticket;             /* of which reads_ticket() */
 };
 
 /* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
@@ -173,6 +174,7 @@ struct global_conflict {
 	int old_lane, now_lane;  /* of which lanes; -1: several, or an engine */
 	const struct narrow_sync *narrow_sync;
 	const struct unfenced *unfenced;
+	bool ticket;             /* CS117: no acquire follows a ticket */
 	bool incomplete;         /* only the issue of the old operation is known */
 };
 void global_report(struct global_view *v, const struct global_conflict *x);

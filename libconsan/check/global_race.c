@@ -217,7 +217,8 @@ static bool volatile_race(const struct comparison *q)
 		return !volatile_is_flag(v->c, VOLATILE_GLOBAL, q->addr
 			+ (unsigned)__builtin_ctz(q->bytes));
 	return old->cluster == now->cluster
-		? !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) : !global_unfenced(v, old);
+		? warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) == OBSERVED_NOT
+		: !global_unfenced(v, old);
 }
 
 /* As in race.c */
@@ -320,6 +321,8 @@ static enum severity severity_of(const struct comparison *q, const struct global
 	const struct check_policy *p = &q->v->c->check->config.policy;
 	const unsigned r = x->rule;
 
+	if (!p->unread_loads && (report_unread_load(x->old->site) || report_unread_load(x->now->site)))
+		return SEV_NOTE;
 	/* whichever comes last, the result is the same */
 	if ((r == CS101 || r == CS103) && equal_values(q))
 		return SEV_WARNING;
@@ -327,7 +330,7 @@ static enum severity severity_of(const struct comparison *q, const struct global
 		return p->fence_after_read ? SEV_ERROR : SEV_NOTE;
 	if (r == CS109 && p->collectives_order_nothing)
 		return SEV_ERROR;
-	if (r == CS117 && x->unfenced && x->unfenced->rmw && !p->acquire_after_atomic)
+	if (r == CS117 && x->ticket && !p->acquire_after_atomic)
 		return SEV_WARNING;
 	return rule_severity(r);
 }
@@ -365,6 +368,19 @@ static bool overwrites_neighbour(const struct global_record *old, const struct g
 {
 	return now->flags & GR_PADDING ? !(old->flags & GR_PADDING) && old->flags & GR_WRITE
 		: old->flags & GR_PADDING && !(now->flags & GR_WRITE);
+}
+
+/* Were the two ordered if an acquire followed the read of a flag or ticket? */
+static void missing_acquire(const struct comparison *q, struct global_conflict *x)
+{
+	enum observed_by by = OBSERVED_NOT;
+
+	if (x->unfenced)
+		by = x->unfenced->ticket ? OBSERVED_BY_TICKET : OBSERVED_BY_FLAG;
+	else if (!q->foreign)
+		by = warp_observed(q->v->c, q->v->w, q->v->lanes, q->old->agent, q->old->epoch);
+	x->ticket = by == OBSERVED_BY_TICKET;
+	x->rule = by != OBSERVED_NOT ? CS117 : x->rule;
 }
 
 enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
@@ -445,9 +461,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 			x.unfenced = old->cluster != now->cluster && !x.narrow_sync
 				? global_unfenced(v, old) : NULL;
 		if ((x.rule == CS101 || x.rule == CS102 || x.rule == CS108)
-			&& !((old->flags | now->flags) & GR_ASYNC) && (x.unfenced
-			|| (!q.foreign && warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch))))
-			x.rule = CS117;
+			&& !((old->flags | now->flags) & GR_ASYNC))
+			missing_acquire(&q, &x);
 	}
 	x.severity = severity_of(&q, &x);
 	if (global_counted(v, &x))

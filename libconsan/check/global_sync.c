@@ -102,7 +102,7 @@ void global_note_unfenced(struct cluster *c, struct foreign *set, uint32_t relea
 			k->unfenced.n * sizeof *k->unfenced.at);
 	}
 	vec_push(&k->unfenced, ((struct unfenced){ foreign_get(set), released, e->site,
-		access_of(e)->mode == MODE_RMW }));
+		access_of(e)->mode == MODE_RMW, reads_ticket(e) }));
 }
 
 /* Does the set order the old access before, for some lanes at least? */
@@ -120,15 +120,20 @@ static bool set_covers(const struct cluster *c, const struct foreign *set,
 const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old)
 {
 	const struct cluster_global *k = v->c->global;
+	const struct unfenced *found = NULL;
 	bool after = set_covers(v->c, v->f->seen, old);
 
 	for (size_t i = 0; i < v->w->observed.n && !after; i++)
 		after = v->w->observed.at[i].lanes & v->lanes
 			&& set_covers(v->c, v->w->observed.at[i].f->foreign, old);
-	for (size_t i = k->unfenced.n; after && i-- > 0;)
-		if (set_covers(v->c, k->unfenced.at[i].set, old))
-			return &k->unfenced.at[i];
-	return NULL;
+	for (size_t i = k->unfenced.n; after && i-- > 0;) {
+		if (!set_covers(v->c, k->unfenced.at[i].set, old))
+			continue;
+		found = &k->unfenced.at[i];
+		if (!found->ticket)
+			break;
+	}
+	return found;
 }
 
 const struct narrow_sync *global_narrow_sync(const struct cluster *c,

@@ -370,7 +370,7 @@ void warp_observe(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	unsigned min_scope);
 /* The same for a read of a location, so that warp_acquire_observed() finds it. */
 void warp_observe_at(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
-	unsigned min_scope, uint64_t at, unsigned size);
+	unsigned min_scope, uint64_t at, unsigned size, bool ticket);
 /* The same with the lanes, location and kind of `like`. */
 void warp_observe_like(struct cluster *c, struct warp *w, const struct observed *like,
 	const struct frontier *f);
@@ -401,9 +401,15 @@ static inline bool includes_cluster(enum ev_sem sem, enum ev_scope scope)
 /* ---- volatile.c ---- */
 /* Does a release fence of each of these lanes precede its next write? */
 bool warp_publishes(const struct warp *w, uint32_t lanes);
-/* Has one of these lanes read, without an acquire so far, what releases the agent's epoch? */
-bool warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes, uint32_t agent,
-	uint32_t epoch);
+/* Has one of these lanes read, without an acquire so far, what releases the agent's epoch? By a
+ * ticket: by nothing else. */
+enum observed_by { OBSERVED_NOT, OBSERVED_BY_TICKET, OBSERVED_BY_FLAG };
+enum observed_by warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	uint32_t agent, uint32_t epoch);
+/* Does the access take a ticket: a read-modify-write that no loop repeats until it succeeds? In last
+ * blocks, as the programming guide's, no acquire follows it; after the read of a flag, or taking a
+ * lock, all agree that one must. */
+bool reads_ticket(const struct event *e);
 
 /* Notes that the lanes of an access with ACCESS_FLAG read flags. */
 #define VOLATILE_GLOBAL UINT16_MAX /* in place of the CTA that owns the memory */
@@ -423,6 +429,7 @@ struct view {                    /* an access, as the shadow module classifies i
 	uint16_t peer;           /* the CTA that owns the memory */
 	uint32_t lanes;          /* lanes of the warp that take part */
 	bool equal;              /* the last conflict is one of equal values */
+	bool ticket;             /* its CS117 follows a ticket */
 	unsigned wgmma_warp;     /* ROLE_WGMMA: 0..3, or 4: all of them */
 	/* the last classified entry and its verdict */
 	struct cell_entry last_entry;

@@ -289,7 +289,7 @@ static bool volatile_race(const struct view *v, const struct cell_entry *old,
 	if (now->what & CELL_WRITE)
 		return !volatile_is_flag(v->c, v->peer, (uint64_t)granule * CELL_BYTES
 			+ (unsigned)__builtin_ctz(bytes));
-	return !warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch);
+	return warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch) == OBSERVED_NOT;
 }
 
 /* ---- the rule ---- */
@@ -370,6 +370,11 @@ enum severity race_severity(const struct view *v, unsigned r, const struct cell_
 	const struct check_policy *p = &v->c->check->config.policy;
 	bool copy = old->agent >= v->c->nwarps && old->agent < 2 * v->c->nwarps;
 
+	if (!p->unread_loads && (report_unread_load(old->what & CELL_SITE_MASK)
+		|| report_unread_load(v->c->now->site)))
+		return SEV_NOTE;
+	if (r == CS117 && v->ticket && !p->acquire_after_atomic)
+		return SEV_WARNING;
 	if (r == CS109 && p->collectives_order_nothing)
 		return SEV_ERROR;
 	/* from warp to warp through a shuffle: production code does it */
@@ -497,9 +502,11 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 			rule = pick_rule(v, old, now, MISSING_FENCE);
 	} else if (missing == MISSING_ORDER && blocked_by_scope(v, old, bytes)) {
 		rule = CS222;
-	} else if ((rule == CS101 || rule == CS102 || rule == CS108) && old_generic
-		&& warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch)) {
-		rule = CS117;
+	} else if ((rule == CS101 || rule == CS102 || rule == CS108) && old_generic) {
+		const enum observed_by by = warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch);
+
+		v->ticket = by == OBSERVED_BY_TICKET;
+		rule = by != OBSERVED_NOT ? CS117 : rule;
 	}
 	v->equal = (rule == CS101 || rule == CS103) && equal_values(v, old, now, bytes);
 	race_report(v, rule, old, now, granule, bytes);
@@ -519,7 +526,7 @@ enum shadow_verdict race_classify(struct shadow_view *s, const struct cell_entry
 	if (same)
 		return v->last_verdict;
 	v->last_seen = SHADOW_NOT_OBSERVED;
-	v->equal = false;
+	v->equal = v->ticket = false;
 	v->last_verdict = classify(v, &old, &now, granule, bytes);
 	v->last_entry = old;
 	v->last_entry.bytes = v->equal ? 0 : (uint16_t)bytes; /* the next granule's may differ */

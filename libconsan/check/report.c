@@ -32,8 +32,15 @@ bool report_equal_stores(uint32_t site0, uint32_t site1)
 	return a->constant && b->constant && a->value == b->value;
 }
 
+bool report_unread_load(uint32_t site)
+{
+	return site_get(site)->unread_load;
+}
+
 void report_values(const struct cluster *c, struct finding *f, bool both_write)
 {
+	if (!*f->hint && (report_unread_load(f->side[0].site) || report_unread_load(f->side[1].site)))
+		report_hint(f, HINT(value_unread));
 	if (f->rule != CS101 && f->rule != CS103)
 		return;
 	if (f->severity == SEV_WARNING)

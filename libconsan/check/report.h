@@ -21,13 +21,16 @@ void report_send(struct cluster *c, struct finding *f);
 enum severity rule_severity(unsigned r);
 /* Do two stores always write the same value? */
 bool report_equal_stores(uint32_t site0, uint32_t site1);
+/* Is it a weak load whose value no instruction reads? */
+bool report_unread_load(uint32_t site);
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,
 	uint32_t site, const char *what);
 void report_memory(struct cluster *c, struct finding *f, unsigned side, unsigned peer,
 	uint64_t addr, uint32_t bytes);
 void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m);
 void report_edge(struct finding *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* CS101, CS103: a hint on the values of two writes, the later one by the event c->now. */
+/* A hint on the values of two writes, the later one by the event c->now (CS101, CS103), or of a load
+ * whose value is not used. */
 void report_values(const struct cluster *c, struct finding *f, bool both_write);
 /* hint and format: HINT(id), a row of finding/hints.def. */
 void report_hint(struct finding *f, unsigned hint, const char *fmt, ...) PRINTF_LIKE(3, 4);

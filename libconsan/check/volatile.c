@@ -9,6 +9,8 @@
  *    cache line, as it would without volatile (CS117): last blocks are often written so. */
 #include "internal.h"
 
+#include "libconsan/event/event.h"
+
 bool warp_publishes(const struct warp *w, uint32_t lanes)
 {
 	for (size_t i = 0; i < w->released.n; i++)
@@ -19,17 +21,23 @@ bool warp_publishes(const struct warp *w, uint32_t lanes)
 	return !lanes;
 }
 
-bool warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes, uint32_t agent,
-	uint32_t epoch)
+enum observed_by warp_observed(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	uint32_t agent, uint32_t epoch)
 {
-	for (size_t i = 0; i < w->observed.n; i++) {
-		const struct frontier *f = w->observed.at[i].f;
+	enum observed_by by = OBSERVED_NOT;
 
-		if (w->observed.at[i].lanes & lanes
-			&& frontier_knows_one(&c->space, f, agent, UINT32_MAX, epoch))
-			return true;
+	for (size_t i = 0; i < w->observed.n && by != OBSERVED_BY_FLAG; i++) {
+		const struct observed *o = &w->observed.at[i];
+
+		if (o->lanes & lanes && frontier_knows_one(&c->space, o->f, agent, UINT32_MAX, epoch))
+			by = o->ticket ? OBSERVED_BY_TICKET : OBSERVED_BY_FLAG;
 	}
-	return false;
+	return by;
+}
+
+bool reads_ticket(const struct event *e)
+{
+	return e->kind == EV_ACCESS && e->access.mode == MODE_RMW && !site_get(e->site)->polled;
 }
 
 bool volatile_is_flag(const struct cluster *c, uint16_t owner, uint64_t addr)

@@ -56,6 +56,7 @@ struct observed {                /* by relaxed reads: becomes knowledge when a f
 	uint8_t min_scope;       /* the minimum scope of that fence; 0: any */
 	uint8_t size;            /* the location that was read, or 0: see location.h */
 	bool sc;                 /* that fence must be a fence.sc, see fence_sc.c */
+	bool ticket;             /* read by a ticket, see reads_ticket() */
 	uint64_t at;
 	struct frontier *f;
 };

@@ -161,6 +161,8 @@ static struct site copy_site(const struct site *s)
 		.constant = s->constant,
 		.value = s->value,
 		.unread = s->unread,
+		.unread_load = s->unread_load,
+		.polled = s->polled,
 	};
 }
 

@@ -32,6 +32,8 @@ struct site {
 	bool constant;         /* a store of `value`, always the same */
 	uint64_t value;
 	bool unread;           /* a read-modify-write whose result no instruction reads */
+	bool unread_load;      /* a weak load whose value no instruction reads */
+	bool polled;           /* a read-modify-write that a loop repeats until its result ends the loop */
 };
 
 uint32_t site_add(const struct site *s);

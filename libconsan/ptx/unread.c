@@ -1,6 +1,7 @@
 /* unread: see unread.h. */
 #include "unread.h"
 #include "opcodes.h"
+#include "order.h"
 
 static void note_reads(bool *read, const struct ptx_operand *o)
 {
@@ -44,4 +45,10 @@ static bool unread(const struct ptx_func *f, const struct ptx_operand *o)
 bool ptx_result_unread(const struct ptx_func *f, const struct ptx_insn *i)
 {
 	return i->op == OP_red || (i->op == OP_atom && f->read && unread(f, &i->operand[0]));
+}
+
+bool ptx_load_unread(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	return i->op == OP_ld && ptx_sem_of(i, SEM_WEAK) == SEM_WEAK && f->read
+		&& unread(f, &i->operand[0]);
 }

@@ -9,5 +9,7 @@ bool *unread_registers_read(struct arena *a, const struct ptx_func *f);
 /* Is the instruction a read-modify-write whose result no instruction reads: red, or an atom whose
  * destination is not used? Compilers emit atom for atomicAdd(), whether its result is used or not. */
 bool ptx_result_unread(const struct ptx_func *f, const struct ptx_insn *i);
+/* Is the instruction a weak load whose value no instruction reads? */
+bool ptx_load_unread(const struct ptx_func *f, const struct ptx_insn *i);
 
 #endif
