@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS = 5, WORDS = 32, TYPES = 16 };
+enum { RANKS = 5, WORDS = 32 };
 enum mode { TILED, IM2COL, WIDE, WIDE_128, MODES };
 
+/* What this GPU has: wide maps, types below 8 bits and swizzles of larger atoms from sm_100 on. */
+static unsigned modes = WIDE, types = 13, swizzles = 4;
+
 static const char *const mode_name[] = { "tiled", "im2col", "w", "w128" };
-static const unsigned bits_of[TYPES] = { 8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6 };
+static const unsigned bits_of[] = { 8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6 };
 
 static void must(CUresult error, const char *what)
 {
@@ -166,29 +169,29 @@ static void corners(const struct map_args *a)
 
 static void enumerations(enum mode mode, unsigned rank)
 {
-	for (unsigned type = 0; type <= TYPES; type++) {
+	for (unsigned type = 0; type < types; type++) {
 		struct map_args a = base_case(mode, type, rank);
 
 		print_case(&a);
 		BITS(&a, fill, bit_, 1, 3);
 		a.fill = type >= 6 && type < 13;
-		BITS(&a, swizzle, bit_, 0, 8);
+		BITS(&a, swizzle, bit_, 0, swizzles);
 		BITS(&a, interleave, bit_, 0, 4);
 		BITS(&a, l2, bit_, 0, 5);
 	}
-	for (unsigned k = 0; k < 4 * 8 * 4; k++) {
+	for (unsigned k = 0; k < 4 * 4 * swizzles; k++) {
 		struct map_args a = base_case(mode, 6, rank);
 
 		a.interleave = k % 4;
-		a.swizzle = k / 4 % 8;
-		a.l2 = k / 32;
+		a.l2 = k / 4 % 4;
+		a.swizzle = k / 16;
 		print_case(&a);
 	}
 	for (unsigned k = 1; k <= 32; k++) { /* rows of the box of up to 512 bytes */
 		struct map_args a = base_case(mode, 6, rank);
 
 		a.box[0] = a.channels = 8 * k;
-		BITS(&a, swizzle, bit_, 0, 7);
+		BITS(&a, swizzle, bit_, 0, swizzles);
 	}
 }
 
@@ -210,7 +213,7 @@ static unsigned long long magnitude(unsigned bits)
 static void random_case(enum mode mode)
 {
 	static const unsigned corner[] = { 0, 0, 0, 16, 8, 5 };
-	struct map_args a = base_case(mode, draw(draw(4) ? 13 : TYPES), 1 + draw(RANKS));
+	struct map_args a = base_case(mode, draw(types), 1 + draw(RANKS));
 	unsigned inner;
 
 	if (mode != TILED && a.rank < 3)
@@ -225,7 +228,7 @@ static void random_case(enum mode mode)
 	}
 	if (a.type >= 13)
 		a.dim[0] = a.dim[0] % (1u << 24) * 128;
-	a.swizzle = draw(7);
+	a.swizzle = draw(swizzles);
 	if (!draw(4))
 		a.interleave = draw(3);
 	inner = a.type >= 13 ? 128 : 128 / bits_of[a.type] * (1 + draw(draw(2) ? 2 : 8));
@@ -262,11 +265,7 @@ static void replace(const char *field, const char *type, const char *operands,
 	CUresult error;
 
 	snprintf(ptx, sizeof ptx, text, field, type, operands);
-	error = cuModuleLoadData(&module, ptx);
-	if (error) {
-		printf("replace %s %s: error %d\n", field, operands, (int)error);
-		return;
-	}
+	MUST(cuModuleLoadData, &module, ptx);
 	MUST(cuModuleGetFunction, &f, module, "change");
 	MUST(cuMemAlloc, &at, 128);
 	for (unsigned k = 0; k < 3 * n; k++) {
@@ -296,24 +295,18 @@ static void replace(const char *field, const char *type, const char *operands,
 
 static void replacements(void)
 {
-	static const struct { const char *field, *type; unsigned ordinals; } fields[] = {
-		{ "global_address", "b64", 0 }, { "rank", "b32", 0 }, { "box_dim", "b32", 5 },
-		{ "global_dim", "b32", 5 }, { "global_stride", "b64", 4 },
-		{ "element_stride", "b32", 5 },
+	static const struct { const char *field, *type; unsigned ordinals, first, bits; } fields[] = {
+		{ "global_address", "b64", 0, 0, 64 }, { "rank", "b32", 0, 0, 2 },
+		{ "box_dim", "b32", 5, 1, 8 }, { "global_dim", "b32", 5, 1, 32 },
+		{ "global_stride", "b64", 4, 0, 40 }, { "element_stride", "b32", 5, 1, 3 },
 	}, constants[] = {
-		{ "elemtype", "b32", 18 }, { "interleave_layout", "b32", 5 },
-		{ "swizzle_mode", "b32", 7 }, { "fill_mode", "b32", 4 }, { "swizzle_atomicity", "b32", 6 },
+		{ "elemtype", "b32", 13, 0, 0 }, { "interleave_layout", "b32", 3, 0, 0 },
+		{ "swizzle_mode", "b32", 4, 0, 0 }, { "fill_mode", "b32", 2, 0, 0 },
 	};
 	const unsigned long long zero = 0;
-	unsigned long long value[80];
+	unsigned long long value[64];
 	char operands[32];
 
-	for (unsigned k = 0; k < 8; k++)
-		value[k] = k;
-	for (unsigned k = 0; k < 64; k++)
-		value[8 + k] = (1ull << k) | (k == 3);
-	value[72] = ~0ull;
-	value[73] = 0x123456789abcdef0;
 	for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++)
 		for (unsigned k = 0; k < (fields[i].ordinals ? fields[i].ordinals : 1); k++) {
 			const char *r = *fields[i].type == 'b' && fields[i].type[1] == '6' ? "%d2" : "%r1";
@@ -322,7 +315,9 @@ static void replacements(void)
 				snprintf(operands, sizeof operands, "%u, %s", k, r);
 			else
 				snprintf(operands, sizeof operands, "%s", r);
-			replace(fields[i].field, fields[i].type, operands, value, 74);
+			for (unsigned b = 0; b < fields[i].bits; b++)
+				value[b] = (1ull << b) - 1 + fields[i].first;
+			replace(fields[i].field, fields[i].type, operands, value, fields[i].bits);
 		}
 	for (unsigned i = 0; i < sizeof constants / sizeof *constants; i++)
 		for (unsigned k = 0; k < constants[i].ordinals; k++) {
@@ -333,6 +328,7 @@ static void replacements(void)
 
 int main(void)
 {
+	int major;
 	CUcontext context;
 	CUdevice device;
 	struct map_args a;
@@ -340,7 +336,13 @@ int main(void)
 	MUST(cuInit, 0);
 	MUST(cuDeviceGet, &device, 0);
 	MUST(cuCtxCreate, &context, NULL, 0, device);
-	for (unsigned mode = TILED; mode < MODES; mode++)
+	MUST(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	if (major >= 10) {
+		modes = MODES;
+		types = 16;
+		swizzles = 7;
+	}
+	for (unsigned mode = TILED; mode < modes; mode++)
 		for (unsigned rank = mode == TILED ? 1 : 2; rank <= RANKS; rank++) {
 			a = base_case((enum mode)mode, 6, rank);
 			one_bit_at_a_time(&a);
@@ -349,7 +351,7 @@ int main(void)
 			enumerations((enum mode)mode, rank);
 		}
 	for (unsigned k = 0; k < 4000; k++)
-		random_case(k % 2 ? TILED : (enum mode)(k / 2 % MODES));
+		random_case(k % 2 ? TILED : (enum mode)(k / 2 % modes));
 	replacements();
 	return 0;
 }
