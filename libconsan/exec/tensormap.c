@@ -107,6 +107,8 @@ static bool check_corners(const struct consan_tensormap_args *a, struct consan_e
 	/* rank 3, and wide: one corner of 16 bits, rank 4: two of 8, rank 5: three of 5 */
 	const int bits = a->wide || a->rank == 3 ? 16 : a->rank == 4 ? 8 : 5;
 	const int32_t low = -(1 << (bits - 1)), high = (1 << (bits - 1)) - 1;
+	/* of an interleaved layout, dimension 0 is W */
+	const uint64_t *dim = a->dim + !a->interleave;
 
 	for (uint32_t i = 0; i < (a->wide ? 1 : a->rank - 2); i++) {
 		if (a->lower[i] < low || a->lower[i] > high)
@@ -116,8 +118,8 @@ static bool check_corners(const struct consan_tensormap_args *a, struct consan_e
 			REFUSE("pixelBoxUpperCorner[%u] is %d, not %d to %d", i,
 				a->upper[i], low, high);
 		/* the driver computes it in int (H200) */
-		if (a->lower[i] >= (int64_t)(int32_t)a->dim[i + 1] + a->upper[i])
-			REFUSE("the pixel box is empty in dimension %u", i + 1);
+		if (a->lower[i] >= (int64_t)(int32_t)dim[i] + a->upper[i])
+			REFUSE("the pixel box is empty along %c", "WHD"[i]);
 	}
 	return true;
 }

@@ -126,3 +126,137 @@ Test(tensormap, wide_operands)
 	cr_assert_not_null(CHECK(&fixed, 6, 32, 0));
 #undef CHECK
 }
+
+/* ---- bytes against those of an H200 ---- */
+
+#define P(...) { __VA_ARGS__ }
+
+static const struct recorded {
+	enum tensor_mode mode;
+	uint32_t type, rank, interleave, swizzle, l2, oob;
+	uint64_t address, dim[5], stride[4];
+	uint32_t step[5], box[5];
+	int32_t lower[3], upper[3];
+	uint32_t channels, pixels, word[CONSAN_TENSORMAP_BYTES / 4];
+} recorded[] = {
+#define MAP(mode, type, rank, il, sw, l2, oob, at, dim, stride, step, box, low, up, ch, px, word) \
+	{ mode, type, rank, il, sw, l2, oob, at, dim, stride, step, box, low, up, ch, px, word },
+#define REPLACED(...)
+#include "tensormap_h200.def"
+};
+
+static const struct { enum tensor_field f; unsigned ord; uint64_t value; uint8_t fill; uint64_t word[8]; }
+	replaced[] = {
+#define MAP(...)
+#define REPLACED(f, ord, value, fill, words) { f, ord, value, fill, words },
+#include "tensormap_h200.def"
+};
+
+static struct consan_tensormap_args args_of(const struct recorded *r)
+{
+	return (struct consan_tensormap_args){ .im2col = r->mode != TM_TILE, .wide = r->mode == TM_WIDE,
+		.type = r->type, .rank = r->rank, .address = r->address, .dim = r->dim,
+		.stride = r->stride, .box = r->box, .elem_stride = r->step, .lower = r->lower,
+		.upper = r->upper, .channels = r->channels, .pixels = r->pixels,
+		.interleave = r->interleave, .swizzle = r->swizzle, .l2 = r->l2, .oob = r->oob };
+}
+
+Test(tensormap, bytes_as_the_driver_encodes_them)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(recorded); k++) {
+		const struct recorded *r = &recorded[k];
+		const struct consan_tensormap_args a = args_of(r);
+		static const uint32_t refused[CONSAN_TENSORMAP_BYTES / 4];
+		_Alignas(64) unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+		struct consan_err e = { 0 };
+
+		cr_expect_eq(exec_tensormap(&a, bytes, &e), !!memcmp(r->word, refused, sizeof refused),
+			"map %zu: %s", k, e.text);
+		if (!e.text[0])
+			cr_expect_arr_eq(bytes, r->word, sizeof bytes, "map %zu", k);
+	}
+}
+
+Test(tensormap, fields_of_what_the_driver_encodes)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(recorded); k++) {
+		const struct recorded *r = &recorded[k];
+		struct tensormap m;
+
+		if (!r->word[2] && !r->word[13])
+			continue;
+		cr_assert_null(tensormap_unpack(&m, r->word, r->mode), "map %zu", k);
+		cr_expect(m.mode == r->mode && m.type == r->type && m.rank == r->rank &&
+			m.interleave == r->interleave && m.swizzle == r->swizzle && m.l2 == r->l2 &&
+			m.oob == r->oob && m.address == r->address, "map %zu", k);
+		for (uint32_t i = 0; i < r->rank; i++) {
+			cr_expect_eq(m.dim[i] + 1ull, r->dim[i]);
+			cr_expect_eq(m.elem_stride[i], r->step[i]);
+			cr_expect_eq(r->mode ? i || m.box[0] == r->channels : m.box[i] == r->box[i], 1);
+			cr_expect(i + 1 == r->rank || m.stride[i] == r->stride[i]);
+		}
+		for (uint32_t i = 0; r->mode && i < (r->mode == TM_WIDE ? 1 : r->rank - 2); i++)
+			cr_expect(m.lower[i] == r->lower[i] && m.upper[i] == r->upper[i]);
+		cr_expect(!r->mode || m.pixels == r->pixels);
+	}
+}
+
+Test(tensormap, replacements_as_on_hardware)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(replaced); k++) {
+		unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+
+		memset(bytes, replaced[k].fill, sizeof bytes);
+		cr_assert_null(tensormap_replace(bytes, replaced[k].f, replaced[k].ord, replaced[k].value),
+			"replacement %zu", k);
+		cr_expect_arr_eq(bytes, replaced[k].word, sizeof replaced[k].word, "replacement %zu", k);
+		cr_expect_eq(bytes[127], replaced[k].fill);
+	}
+}
+
+/* What sm_90 lacks, by the encoder and by tensormap.replace */
+Test(tensormap, types_and_swizzles_of_sm_100)
+{
+	static const uint8_t small[] = { TT_u4x16, TT_u4x16_p64, TT_u6x16_p32 };
+	static const uint8_t span[] = { 0, 1, 2, 3, 3, 3, 3 };
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+	struct tensormap m = { .rank = 2, .box = { 128, 1, 1, 1, 1 },
+		.elem_stride = { 1, 1, 1, 1, 1 } }, back;
+
+	for (unsigned k = 0; k < (unsigned)TT_COUNT * TSW_COUNT; k++) {
+		m.type = (uint8_t)(k / TSW_COUNT);
+		m.swizzle = k % TSW_COUNT;
+		tensormap_pack(&m, bytes);
+		cr_assert_null(tensormap_unpack(&back, bytes, TM_TILE));
+		cr_assert(back.type == m.type && back.swizzle == m.swizzle);
+	}
+	for (unsigned k = 0; k < TSW_COUNT; k++) {
+		memset(bytes, 0, sizeof bytes);
+		cr_assert_null(tensormap_replace(bytes, TF_SWIZZLE, 0, span[k]));
+		cr_assert_null(tensormap_replace(bytes, TF_ATOMICITY, 0, k - span[k]));
+		cr_assert_null(tensormap_replace(bytes, TF_TYPE, 0, 13 + k % 3));
+		cr_assert_null(tensormap_unpack(&back, bytes, TM_TILE));
+		cr_expect(back.swizzle == k && back.type == small[k % 3], "swizzle %u", k);
+	}
+	cr_assert_null(tensormap_replace(bytes, TF_SWIZZLE, 0, 1));
+	cr_expect_not_null(tensormap_unpack(&back, bytes, TM_TILE), "an atomicity of the swizzle 32B");
+}
+
+/* Any other bits are no map, or one that no copy can use. */
+Test(tensormap, other_bytes)
+{
+	static const uint16_t zeros[] = { 65, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+	struct tensormap m;
+
+	memset(bytes, 0, sizeof bytes);
+	cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+	cr_expect_not_null(tensormap_check(&m), "a box of one byte");
+	for (size_t k = 0; k < ARRAY_SIZE(zeros); k++) {
+		memset(bytes, 0, sizeof bytes);
+		bytes[zeros[k] / 8] = (unsigned char)(1u << zeros[k] % 8);
+		cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE), "bit %u", zeros[k]);
+	}
+	memset(bytes, 0xff, sizeof bytes);
+	cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE));
+}
