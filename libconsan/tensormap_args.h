@@ -1,6 +1,6 @@
-/* tensormap_args: the description of a tensor for TMA: the arguments of
- * cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() as integers. Enums have the numbers of
- * the driver API. */
+/* tensormap_args: the description of a tensor for TMA: the arguments of cuTensorMapEncodeTiled(),
+ * cuTensorMapEncodeIm2col() and cuTensorMapEncodeIm2colWide() as integers. Enums have the numbers
+ * of the driver API. */
 #ifndef CONSAN_TENSORMAP_ARGS_H
 #define CONSAN_TENSORMAP_ARGS_H
 
@@ -18,9 +18,10 @@ struct consan_tensormap_args {
 	const uint64_t *stride;    /* [rank - 1], bytes, of dimensions 1 and up */
 	const uint32_t *box;       /* tiled: [rank], elements */
 	const uint32_t *elem_stride; /* [rank], elements */
-	const int32_t *lower, *upper; /* im2col: corners of the pixel box, [rank - 2] */
+	const int32_t *lower, *upper; /* im2col: corners of the pixel box, [rank - 2]; wide: [1] */
 	uint32_t channels, pixels; /* im2col: channels per pixel, pixels per column */
 	uint32_t interleave, swizzle, l2, oob; /* CUtensorMap... enums */
+	uint32_t wide;             /* with im2col: 1 + CUtensorMapIm2ColWideMode, or 0 */
 };
 
 #endif

@@ -25,7 +25,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
 		.shared = to->addr, .wants_global = c->sink && c->sink->want_global,
 		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = l->code->global && n,
-		.overwrites = b->copy == COPY_STORE,
+		.overwrites = b->copy == COPY_STORE, .mode = b->mode,
 		.ncoords = (uint8_t)(n ? n : 1), .noffsets = (uint8_t)(b->offsets ? b->offsets->n : 0),
 		.refused = &why };
 

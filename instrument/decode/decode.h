@@ -20,6 +20,7 @@ struct decode_box {
 	bool load, placed;         /* placed: coordinates and offsets are known */
 	bool overwrites;           /* a store or reduction: bytes beside the tensor, too */
 	uint8_t ncoords, noffsets;
+	enum ptx_mod mode;         /* of MG_loadmode; MOD_NONE: .tile */
 	int32_t at[5];             /* coordinates, if wants_global */
 	uint16_t offset[3];
 	/* the second part */
@@ -121,6 +122,5 @@ void decode_site_words(const struct rewrite *code, uint32_t *word);
 
 /* ---- the rest of what this module offers ---- */
 #include "drain.h"
-#include "map_bits.h"
 
 #endif

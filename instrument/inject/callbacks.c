@@ -324,16 +324,6 @@ static void on_im2col(const struct inject_call *c)
 		inject_map_encoded(p->tensorMap, &a);
 }
 
-static void on_map_moved(const struct inject_call *c)
-{
-	const cuTensorMapReplaceAddress_params *p = c->params;
-
-	if (c->enter)
-		inject_map_before_move(p->tensorMap);
-	else if (c->succeeded)
-		inject_map_moved(p->tensorMap, (uint64_t)(uintptr_t)p->globalAddress);
-}
-
 static void on_memory(const struct inject_call *c)
 {
 	inject_memory(c->id, c->params, c->result);
@@ -419,7 +409,6 @@ const struct inject_handler inject_handlers[] = {
 	INJECT_HANDLER(cuStreamBeginCaptureToGraph_ptsz, on_capture)
 	INJECT_HANDLER(cuTensorMapEncodeTiled, on_tiled)
 	INJECT_HANDLER(cuTensorMapEncodeIm2col, on_im2col)
-	INJECT_HANDLER(cuTensorMapReplaceAddress, on_map_moved)
 	{ 0, NULL },
 };
 

@@ -30,7 +30,7 @@
 	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
-	CALL(cuTensorMapEncodeTiled) CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
+	CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
 	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) \
 	CALL(cuStreamWaitEvent) CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) \
 	CALL(cuGraphInstantiate) CALL(cuGraphLaunch) CALL(cuGraphExecDestroy) \
@@ -90,12 +90,10 @@ void inject_load_libraries(void);
 void inject_unloaded(CUlibrary library);
 
 /* ---- tensormap.c ---- */
+/* The driver has encoded a map for these arguments. */
 void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_args *a);
-void inject_map_moved(const CUtensorMap *map, uint64_t address);
 /* As gpu_launch.map. */
 bool inject_find_map(CUcontext context, uint64_t address, const void *param, void *bytes);
-/* Before the map is overwritten: the map is known by its bytes. */
-void inject_map_before_move(const CUtensorMap *map);
 
 /* ---- memory.c ---- */
 struct inject_launch;

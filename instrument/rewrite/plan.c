@@ -114,6 +114,7 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 	b.tensor = i->op == OP_cp_async_bulk_tensor || i->op == OP_cp_reduce_async_bulk_tensor ||
 		i->op == OP_cp_async_bulk_prefetch_tensor;
 	b.multicast = ptx_has(i, MOD_multicast_cluster);
+	b.mode = ptx_pick(i, MG_loadmode);
 	b.rows = ptx_has(i, MOD_tile_gather4) || ptx_has(i, MOD_tile_scatter4);
 	if (i->op == OP_cp_async_bulk_prefetch || i->op == OP_cp_async_bulk_prefetch_tensor) {
 		b.copy = COPY_PREFETCH;

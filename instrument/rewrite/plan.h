@@ -97,6 +97,7 @@ enum plan_copy { COPY_LOAD, COPY_STORE, COPY_PEER, COPY_PREFETCH };
 struct plan_bulk {
 	enum plan_copy copy;
 	bool tensor, multicast, rows; /* rows: gather4 or scatter4 */
+	enum ptx_mod mode;         /* of MG_loadmode, or MOD_NONE */
 	const struct ptx_operand *shared, *other, *size, *mbar, *mask, *offsets;
 };
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);

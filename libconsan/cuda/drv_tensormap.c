@@ -11,7 +11,7 @@ static CUresult encode(const struct consan_tensormap_args *a, CUtensorMap *map)
 	if (consan_tensormap(a, map, &e))
 		return CUDA_SUCCESS;
 	remark(REMARK_NOTE, "cuTensorMapEncode%s returned CUDA_ERROR_INVALID_VALUE: %s",
-		a->im2col ? "Im2col" : "Tiled", e.text);
+		a->wide ? "Im2colWide" : a->im2col ? "Im2col" : "Tiled", e.text);
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -36,6 +36,20 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuu
 	struct consan_tensormap_args a = { .im2col = true, .type = type, .rank = rank,
 		.address = (uintptr_t)address, .dim = dim, .stride = stride, .lower = lower,
 		.upper = upper, .channels = channels, .pixels = pixels, .elem_stride = elem_stride,
+		.interleave = interleave, .swizzle = swizzle, .l2 = l2, .oob = oob };
+
+	return encode(&a, map);
+}
+
+CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank,
+	void *address, const cuuint64_t *dim, const cuuint64_t *stride, int lower, int upper,
+	cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *elem_stride,
+	CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion l2, CUtensorMapFloatOOBfill oob)
+{
+	struct consan_tensormap_args a = { .im2col = true, .wide = 1u + mode, .type = type, .rank = rank,
+		.address = (uintptr_t)address, .dim = dim, .stride = stride, .lower = &lower,
+		.upper = &upper, .channels = channels, .pixels = pixels, .elem_stride = elem_stride,
 		.interleave = interleave, .swizzle = swizzle, .l2 = l2, .oob = oob };
 
 	return encode(&a, map);

@@ -17,13 +17,14 @@ struct args {
 	uint8_t type;              /* enum tensor_type, for plain reductions */
 	uint8_t space;             /* enum ptx_space, of the shared side */
 	uint8_t ncoords, noffsets;
+	uint16_t mode;             /* enum ptx_mod, of MG_loadmode */
 	struct xaddr shared;       /* LOAD, PEER: destination, STORE: source */
 	struct xaddr other;        /* global address, tensor map, PEER: source */
 	struct xaddr mbar;
 	uint32_t size;             /* slot; not for tensor copies */
 	uint32_t mask;             /* slot of u16: multicast */
 	uint32_t coord[TENSOR_RANKS];
-	uint32_t offset[3];        /* slots of u16: im2col */
+	uint32_t offset[3];        /* slots of u16: im2col, wHalo and wOffset */
 };
 
 struct bulk_op {
@@ -146,7 +147,7 @@ static bool find_shared(struct warp *w, const struct xop *x, unsigned l, const s
 			: refuse_bulk_align(&why, SP_SHARED, addr, o->bytes))
 		return raise_refusal(w, x, l, &why);
 	if (a->tensor)
-		o->extent = tensor_box_extent(&o->map, a->rows);
+		o->extent = tensor_box_extent(&o->copy);
 	else
 		o->extent = o->bytes;
 	if (!ex_resolve(w, x, 1u << l, (enum ptx_space)a->space, addr, o->extent, 1, true, &p))
@@ -212,16 +213,19 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	uint64_t addr = ex_addr(w, a->other, l);
 	struct bounds b = { UINT64_MAX, 0 };
 	struct span_check k = { .worker = w->worker, .write = a->what == STORE };
-	const struct tensor_use use = { .ncoords = a->ncoords, .noffsets = a->noffsets,
+	const struct tensor_use use = { .mode = (enum ptx_mod)a->mode, .ncoords = a->ncoords, .noffsets = a->noffsets,
 		.load = a->what != STORE, .prefetch = a->what == PREFETCH, .placed = true };
 	struct refusal why;
+	const char *bad;
 	struct xplace p;
 
 	if (refuse_map_align(&why, addr))
 		return raise_refusal(w, x, l, &why);
-	if (!ex_resolve(w, x, 1u << l, PS_none, addr, sizeof o->map, 1, false, &p))
+	if (!ex_resolve(w, x, 1u << l, PS_none, addr, CONSAN_TENSORMAP_BYTES, 1, false, &p))
 		return false;
-	memcpy(&o->map, p.host, sizeof o->map);
+	bad = tensormap_unpack(&o->map, p.host, tensor_mode_of((enum ptx_mod)a->mode));
+	if (bad)
+		REFUSE(TENSORMAP, p.space, p.addr, CONSAN_TENSORMAP_BYTES, "%s", bad);
 	o->map_at = p.space == SP_GLOBAL ? p.addr : 0;
 	o->copy.map = &o->map;
 	o->copy.rows = a->rows;
@@ -234,7 +238,7 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	if (a->red && !tensor_reduces(a->red, o->map.type))
 		REFUSE(TENSOR_OPERAND, p.space, p.addr, 128,
 			"this reduction is not defined for the element type of the tensor map");
-	o->bytes = tensor_box_bytes(&o->map, a->rows);
+	o->bytes = tensor_box_bytes(&o->copy);
 	tensor_spans(&o->copy, grow, &b);
 	if (a->what != PREFETCH && b.lo < b.hi && !check_span(&k, b.lo, b.hi - b.lo) &&
 			!tensor_spans(&o->copy, check_span, &k))
@@ -301,7 +305,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		b->tx_count = o->bytes;
 		b->cta_mask = a->multicast ? o->ctas : 0;
 	}
-	if (a->tensor && a->what != PREFETCH && !tensor_box_dense(&o->map, a->rows)) {
+	if (a->tensor && a->what != PREFETCH && !tensor_box_dense(&o->copy)) {
 		add_pieces(w->async, o);
 		b->spans = (struct ev_spans){ w->async->spans.at, (uint16_t)w->async->spans.n };
 	}
@@ -324,16 +328,12 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 static void emit_map_read(struct warp *w, const struct xop *x, unsigned l, const struct bulk_op *o)
 {
 	struct event e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
-	const unsigned char *at = (const unsigned char *)&o->map;
-	uint64_t hash = 0xcbf29ce484222325ull;
 
 	if (!o->map_at)
 		return;
-	for (size_t i = 0; i < sizeof o->map; i++)
-		hash = (hash ^ at[i]) * 0x100000001b3ull;
 	e.tensor_map.mode = MODE_READ;
 	e.tensor_map.addr = o->map_at;
-	e.tensor_map.hash = hash;
+	e.tensor_map.hash = tensormap_hash(&o->map);
 	ex_emit(w->cluster, &e);
 }
 
@@ -565,13 +565,12 @@ static bool decode_tensor(struct decoder *d, const struct ptx_insn *i, struct xo
 	unsigned map = what == LOAD ? 1 : 0, k = what == PREFETCH ? 1 : 2;
 	struct args *a;
 
-	if (mode == MOD_im2col_w || mode == MOD_im2col_w_128)
-		return dec_unsupported(d, "tensor copies in .im2col::w mode");
 	if (what == PEER)
 		return dec_unsupported(d, "a tensor copy between shared memories");
 	a = args_of(d, x);
 	a->what = (uint8_t)what;
 	a->rows = mode == MOD_tile_gather4 || mode == MOD_tile_scatter4;
+	a->mode = (uint16_t)mode;
 	a->red = (uint8_t)(reduces ? red_of(i) : RED_NONE);
 	if (!take_map(d, a, &i->operand[map]))
 		return false;

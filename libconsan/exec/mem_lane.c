@@ -189,24 +189,27 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #undef STORE
 }
 
-/* Reports stores that leave the first word of a tensor map in global memory: kernels copy maps with
- * such stores. */
+/* Reports stores after which memory begins like a tensor map, as kernels copy maps with plain stores.
+ * What is reported by mistake is no finding, as no tensor copy uses it. */
 static __attribute__((noinline)) void emit_map_writes(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r)
 {
-	for EACH_LANE(l, lanes) {
-		const unsigned char *p = reach_at(r, l);
-		struct event e;
-		uint32_t word;
+	const unsigned char *last = NULL;
 
-		if ((uintptr_t)p % 64)
+	for EACH_LANE(l, lanes) {
+		const unsigned char *p = reach_at(r, l), *head = p - (uintptr_t)p % TENSORMAP_ALIGN;
+		uint64_t address;
+		struct event e;
+
+		if (p - head >= TENSORMAP_HEAD || head == last || !tensormap_begins(head, &address))
 			continue;
-		memcpy(&word, p, sizeof word);
-		if (word != TENSORMAP_MAGIC || (r->mixed && r->place[l].space != SP_GLOBAL))
+		if ((r->mixed && r->place[l].space != SP_GLOBAL) ||
+				!ex_global_ok(w->worker, address, 1, false))
 			continue;
+		last = head;
 		e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
 		e.tensor_map.mode = MODE_WRITE;
-		e.tensor_map.addr = (uintptr_t)p;
+		e.tensor_map.addr = (uintptr_t)head;
 		ex_emit(w->cluster, &e);
 	}
 }

@@ -30,23 +30,23 @@ static void emit_access(struct warp *w, const struct xop *x, uint32_t lanes, con
 static enum step op_replace(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	for EACH_LANE(l, lanes) {
-		struct tensormap m;
+		unsigned char map[CONSAN_TENSORMAP_BYTES];
 		struct xplace p;
 		const char *why;
 
 		if (!ex_resolve(w, x, 1u << l, (enum ptx_space)x->i.b[B_SPACE],
-				ex_addr(w, get_addr(x, 0), l), sizeof m, 64, true, &p))
+				ex_addr(w, get_addr(x, 0), l), sizeof map, 64, true, &p))
 			return STEP_FAULT;
-		memcpy(&m, p.host, sizeof m);
-		why = tensormap_replace(&m, (enum tensor_field)x->i.b[B_FIELD],
+		memcpy(map, p.host, sizeof map);
+		why = tensormap_replace(map, (enum tensor_field)x->i.b[B_FIELD],
 			r32(w, x->o[2])[l],
 			x->i.b[B_WIDE] ? r64(w, x->o[3])[l] : r32(w, x->o[3])[l]);
 		if (why)
-			return ex_fault(w, x, 1u << l, FAULT_TENSORMAP, p.space, p.addr, sizeof m,
+			return ex_fault(w, x, 1u << l, FAULT_TENSORMAP, p.space, p.addr, sizeof map,
 				"%s", why);
 		if (w->sink)
 			emit_access(w, x, 1u << l, &p, MODE_WRITE);
-		memcpy(p.host, &m, sizeof m);
+		memcpy(p.host, map, sizeof map);
 	}
 	ex_work(w);
 	return STEP_NEXT;
@@ -69,6 +69,8 @@ DECODER(tensormap_replace)
 		k++;
 	if (k == ARRAY_SIZE(fields))
 		return dec_unsupported(d, "this field of a tensor map");
+	if (fields[k].field == TF_SWIZZLE && i->operand[1].kind == PO_IMM && i->operand[1].imm == 4)
+		return dec_unsupported(d, "the 96-byte swizzle");
 	x->i.b[B_FIELD] = fields[k].field;
 	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_WIDE] = ptx_has(i, MOD_b64);

@@ -7,7 +7,7 @@
 #include "num.h"
 
 static const uint8_t bits_of[TT_COUNT] = {
-#define TENSOR_TYPE(id, bits, class, name) bits,
+#define TENSOR_TYPE(id, bits, class, name, code, elemtype) bits,
 #include "tensormap.def"
 };
 
@@ -80,32 +80,39 @@ uint32_t tensor_box_pitch(const struct tensormap *m)
 	return n < span && !m->interleave ? span : n;
 }
 
-static uint32_t box_rows(const struct tensormap *m, bool rows)
+/* Of .im2col::w::128: a halo follows each group of pixels. */
+enum { WIDE_PIXELS = 128, WIDE_GROUP = 32, WIDE_GROUPS = WIDE_PIXELS / WIDE_GROUP };
+
+static uint32_t box_rows(const struct tensor_copy *c)
 {
+	const struct tensormap *m = c->map;
 	uint32_t n = 1;
 
-	if (rows)
+	if (c->rows)
 		return 4;
-	if (m->mode == TM_IM2COL)
-		return m->pixels;
+	switch (m->mode) {
+	case TM_IM2COL: return m->pixels;
+	case TM_WIDE: return m->pixels + c->offset[0];
+	case TM_WIDE_128: return WIDE_PIXELS + WIDE_GROUPS * c->offset[0];
+	}
 	for (unsigned i = 1; i < m->rank; i++)
 		n *= box_count(m, i);
 	return n;
 }
 
-uint32_t tensor_box_bytes(const struct tensormap *m, bool rows)
+uint32_t tensor_box_bytes(const struct tensor_copy *c)
 {
-	return box_count(m, 0) * unit_bits(m) / 8 * box_rows(m, rows);
+	return box_count(c->map, 0) * unit_bits(c->map) / 8 * box_rows(c);
 }
 
-uint32_t tensor_box_extent(const struct tensormap *m, bool rows)
+uint32_t tensor_box_extent(const struct tensor_copy *c)
 {
-	return tensor_box_pitch(m) * (box_rows(m, rows) - 1) + tensor_box_row(m);
+	return tensor_box_pitch(c->map) * (box_rows(c) - 1) + tensor_box_row(c->map);
 }
 
-bool tensor_box_dense(const struct tensormap *m, bool rows)
+bool tensor_box_dense(const struct tensor_copy *c)
 {
-	return tensor_box_row(m) == tensor_box_pitch(m) || box_rows(m, rows) == 1;
+	return tensor_box_row(c->map) == tensor_box_pitch(c->map) || box_rows(c) == 1;
 }
 
 uint32_t tensor_box_align(const struct tensormap *m)
@@ -113,6 +120,12 @@ uint32_t tensor_box_align(const struct tensormap *m)
 	(void)m;
 	/* a swizzle acts on address bits, so any 128-byte boundary is sufficient */
 	return 128;
+}
+
+/* The pixel box of a wide map ends before this coordinate along W. */
+static int64_t wide_end(const struct tensormap *m)
+{
+	return (int64_t)m->dim[1] + 1 + m->upper[0];
 }
 
 const char *tensor_copy_check(const struct tensor_copy *c, bool load)
@@ -136,7 +149,27 @@ const char *tensor_copy_check(const struct tensor_copy *c, bool load)
 		if (c->at[i] < m->lower[i - 1] ||
 				c->at[i] > (int64_t)m->dim[i] + 1 + m->upper[i - 1])
 			return "an im2col coordinate outside the map's pixel box";
+	if (m->mode < TM_WIDE)
+		return NULL;
+	/* ISA 5.5.5.1, and the ranges of im2colInfo in 9.7.9.27.1.2 */
+	if (c->at[1] >= wide_end(m))
+		return "the first coordinate along W is to the right of the map's pixel box";
+	if (c->offset[0] >= (m->mode == TM_WIDE ? 512 : 32) || c->offset[1] >= 32)
+		return "wHalo or wOffset out of range";
 	return NULL;
+}
+
+static const char *const mode_name[TM_COUNT] = { "a tiled", "an im2col", "an im2col::w",
+	"an im2col::w::128" };
+
+enum tensor_mode tensor_mode_of(enum ptx_mod mode)
+{
+	switch (mode) {
+	case MOD_im2col: case MOD_im2col_no_offs: return TM_IM2COL;
+	case MOD_im2col_w: return TM_WIDE;
+	case MOD_im2col_w_128: return TM_WIDE_128;
+	default: return TM_TILE;
+	}
 }
 
 bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
@@ -150,10 +183,10 @@ bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 	if (u->ncoords != (c->rows ? TENSOR_RANKS : m->rank))
 		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
 			"%u coordinates for a map of rank %u", u->ncoords, m->rank);
-	if (u->load && !u->prefetch && !c->rows &&
-			u->noffsets != (m->mode == TM_IM2COL ? m->rank - 2u : 0))
+	if (u->load && !u->prefetch && !c->rows && (tensor_mode_of(u->mode) != m->mode ||
+			u->noffsets != (m->mode == TM_IM2COL ? m->rank - 2u : m->mode ? 2 : 0)))
 		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
-			"a %s map in the other mode", m->mode == TM_IM2COL ? "im2col" : "tiled");
+			"%s map in another mode", mode_name[m->mode]);
 	why = u->placed ? tensor_copy_check(c, u->load) : NULL;
 	return why && refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES, "%s",
 		why);
@@ -269,6 +302,50 @@ bool each_im2col_row(const struct tensor_copy *c, row_fn each, void *user)
 	return true;
 }
 
+/* The place in the walk of the k-th row of a wide copy. The halo of .im2col::w comes last. The one
+ * of .im2col::w::128 comes in planes behind the 128 pixels, which have one pixel for each group: the
+ * ISA has this in figures only, and it has not been measured. */
+static int64_t wide_place(const struct tensormap *m, uint32_t k)
+{
+	const uint32_t halo = k - WIDE_PIXELS;
+
+	if (m->mode == TM_WIDE || k < WIDE_PIXELS)
+		return k;
+	return WIDE_GROUP * (halo % WIDE_GROUPS + 1) + halo / WIDE_GROUPS;
+}
+
+/* ISA 5.5.5: a walk along W, from image to image, at the same D and H. It may begin to the left of
+ * the box. */
+static inline __attribute__((always_inline))
+bool each_wide_row(const struct tensor_copy *c, row_fn each, void *user)
+{
+	const struct tensormap *m = c->map;
+	const unsigned last = m->rank - 1u;
+	const int64_t by = m->elem_stride[1], end = wide_end(m);
+	const int64_t first = (end - c->at[1] + by - 1) / by; /* pixels of the first image */
+	const int64_t line = (end - m->lower[0] + by - 1) / by;
+
+	for (uint32_t k = 0; k < box_rows(c); k++) {
+		const int64_t place = wide_place(m, k) - first;
+		int64_t x[TENSOR_RANKS];
+		uint64_t at = m->address;
+		bool in = true;
+
+		for (unsigned d = 2; d <= last; d++)
+			x[d] = c->at[d];
+		x[1] = place < 0 ? c->at[1] + (place + first) * by : m->lower[0] + place % line * by;
+		x[1] += c->offset[1];
+		x[last] += place < 0 ? 0 : 1 + place / line;
+		for (unsigned d = 1; d <= last; d++) {
+			in &= x[d] >= 0 && x[d] <= m->dim[d];
+			at += (uint64_t)x[d] * m->stride[d - 1];
+		}
+		if (!each(user, k, at, in))
+			return false;
+	}
+	return true;
+}
+
 static inline __attribute__((always_inline))
 bool each_row(const struct tensor_copy *c, row_fn each, void *user)
 {
@@ -284,8 +361,11 @@ bool each_row(const struct tensor_copy *c, row_fn each, void *user)
 		}
 		return true;
 	}
-	return m->mode == TM_IM2COL ? each_im2col_row(c, each, user)
-		: each_tile_row(c, each, user);
+	switch (m->mode) {
+	case TM_TILE: return each_tile_row(c, each, user);
+	case TM_IM2COL: return each_im2col_row(c, each, user);
+	default: return each_wide_row(c, each, user);
+	}
 }
 
 /* ---- shared memory side ---- */

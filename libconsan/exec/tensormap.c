@@ -1,17 +1,15 @@
-/* tensormap: encodes, checks and edits tensor maps. The copies are in tensor_copy.c. Conditions are
- * those of the driver API's reference for cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, in
- * its order. The reference also says that a 32-byte interleave needs swizzle 32B, but no driver
- * enforces it. */
+/* tensormap: makes and checks tensor maps. Their bytes are in tensormap_bits.c, the copies in
+ * tensor_copy.c. Conditions are those of the driver API's reference for cuTensorMapEncodeTiled,
+ * cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, in its order. The reference also says
+ * that a 32-byte interleave needs swizzle 32B, but no driver enforces it. */
 #include "tensormap.h"
 
 #include <string.h>
 
 #include "exec.h"
 
-#define VERSION 1
-
 static const struct { uint8_t bits; char class; const char *name; } types[TT_COUNT] = {
-#define TENSOR_TYPE(id, bits, class, name) { bits, class, name },
+#define TENSOR_TYPE(id, bits, class, name, code, elemtype) { bits, class, name },
 #include "tensormap.def"
 };
 
@@ -38,6 +36,8 @@ static bool check_tensor(const struct consan_tensormap_args *a, struct consan_er
 		REFUSE("tensorRank is %u, %s needs at least 3", a->rank,
 			a->im2col ? "im2col" : "an interleaved layout");
 	align = a->interleave == 2 || tensor_padded(a->type) ? 32 : 16;
+	if (a->address >> 57) /* H200 */
+		REFUSE("globalAddress 0x%llx is not below 2^57", LONGS(a->address));
 	if (a->address % align)
 		REFUSE("globalAddress 0x%llx is not %u-byte aligned", LONGS(a->address), align);
 	for (uint32_t i = 0; i < a->rank; i++)
@@ -80,9 +80,12 @@ static bool check_pattern(const struct consan_tensormap_args *a, uint64_t inner,
 	return true;
 }
 
+/* The shared memory of an SM (H200); a dimension counts without its last step if that is not whole. */
+#define BOX_BYTES (228u << 10)
+
 static bool check_tiled(const struct consan_tensormap_args *a, struct consan_err *e)
 {
-	uint64_t inner;
+	uint64_t inner, bytes = types[a->type].bits;
 
 	for (uint32_t i = 0; i < a->rank; i++)
 		if (!a->box[i] || a->box[i] > 256)
@@ -92,26 +95,41 @@ static bool check_tiled(const struct consan_tensormap_args *a, struct consan_err
 		REFUSE("boxDim[0] spans %llu bytes, not a multiple of 16", LONGS(inner));
 	if (tensor_padded(a->type) && a->box[0] != 128)
 		REFUSE("boxDim[0] is %u, not 128", a->box[0]);
+	for (uint32_t i = 0; i < a->rank; i++)
+		bytes *= a->box[i] / a->elem_stride[i];
+	if (bytes / 8 > BOX_BYTES)
+		REFUSE("the box has %llu bytes, more than %u", LONGS(bytes / 8), BOX_BYTES);
 	return check_pattern(a, inner, e);
 }
 
-static bool check_im2col(const struct consan_tensormap_args *a, struct consan_err *e)
+static bool check_corners(const struct consan_tensormap_args *a, struct consan_err *e)
 {
-	/* rank 3: one corner of 16 bits, rank 4: two of 8, rank 5: three of 5 */
-	int bits = a->rank == 3 ? 16 : a->rank == 4 ? 8 : 5;
-	int32_t low = -(1 << (bits - 1)), high = (1 << (bits - 1)) - 1;
-	uint64_t inner;
+	/* rank 3, and wide: one corner of 16 bits, rank 4: two of 8, rank 5: three of 5 */
+	const int bits = a->wide || a->rank == 3 ? 16 : a->rank == 4 ? 8 : 5;
+	const int32_t low = -(1 << (bits - 1)), high = (1 << (bits - 1)) - 1;
+	/* of an interleaved layout, dimension 0 is W */
+	const uint64_t *dim = a->dim + !a->interleave;
 
-	for (uint32_t i = 0; i + 2 < a->rank; i++) {
+	for (uint32_t i = 0; i < (a->wide ? 1 : a->rank - 2); i++) {
 		if (a->lower[i] < low || a->lower[i] > high)
 			REFUSE("pixelBoxLowerCorner[%u] is %d, not %d to %d", i,
 				a->lower[i], low, high);
 		if (a->upper[i] < low || a->upper[i] > high)
 			REFUSE("pixelBoxUpperCorner[%u] is %d, not %d to %d", i,
 				a->upper[i], low, high);
-		if (a->lower[i] >= (int64_t)a->dim[i + 1] + a->upper[i])
-			REFUSE("the pixel box is empty in dimension %u", i + 1);
+		/* the driver computes it in int (H200) */
+		if (a->lower[i] >= (int64_t)(int32_t)dim[i] + a->upper[i])
+			REFUSE("the pixel box is empty along %c", "WHD"[i]);
 	}
+	return true;
+}
+
+static bool check_im2col(const struct consan_tensormap_args *a, struct consan_err *e)
+{
+	uint64_t inner;
+
+	if (!check_corners(a, e))
+		return false;
 	if (!a->channels || a->channels > 256)
 		REFUSE("channelsPerPixel is %u, not 1 to 256", a->channels);
 	if (!a->pixels || a->pixels > 1024)
@@ -119,18 +137,24 @@ static bool check_im2col(const struct consan_tensormap_args *a, struct consan_er
 	inner = (uint64_t)a->channels * types[a->type].bits / 8;
 	if (inner % 16)
 		REFUSE("channelsPerPixel spans %llu bytes, not a multiple of 16", LONGS(inner));
+	if (a->wide > 2)
+		REFUSE("mode %u is not a CUtensorMapIm2ColWideMode", a->wide - 1);
+	if (a->wide && a->interleave)
+		REFUSE("interleave with an im2col::w layout");
+	if (a->wide && a->swizzle != TSW_64 && a->swizzle != TSW_128 && a->swizzle != TSW_128_ATOM32)
+		REFUSE("swizzle %u not allowed with an im2col::w layout", a->swizzle);
 	return check_pattern(a, inner, e);
 }
 
 bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct consan_err *e)
 {
-	struct tensormap m = { .magic = TENSORMAP_MAGIC, .version = VERSION };
+	struct tensormap m = { 0 };
 
 	if (!map || (uintptr_t)map % 64)
 		REFUSE("tensorMap %p is not 64-byte aligned", map);
 	if (!check_tensor(a, e) || !(a->im2col ? check_im2col(a, e) : check_tiled(a, e)))
 		return false;
-	m.mode = a->im2col ? TM_IM2COL : TM_TILE;
+	m.mode = (uint8_t)(a->wide ? TM_WIDE + a->wide - 1 : a->im2col ? TM_IM2COL : TM_TILE);
 	m.type = (uint8_t)a->type;
 	m.rank = (uint8_t)a->rank;
 	m.interleave = (uint8_t)a->interleave;
@@ -138,9 +162,9 @@ bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct con
 	m.l2 = (uint8_t)a->l2;
 	m.oob = (uint8_t)a->oob;
 	m.address = a->address;
-	m.pixels = a->im2col ? a->pixels : 0;
+	m.pixels = (uint16_t)(a->im2col ? a->pixels : 1);
 	for (uint32_t i = 0; i < TENSOR_RANKS; i++) {
-		bool in = i < a->rank;
+		const bool in = i < a->rank;
 
 		m.dim[i] = in ? (uint32_t)(a->dim[i] - 1) : 0;
 		m.box[i] = in && !a->im2col ? (uint16_t)a->box[i] : 1;
@@ -148,14 +172,13 @@ bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct con
 		if (i && in)
 			m.stride[i - 1] = a->stride[i - 1];
 	}
-	if (a->im2col) {
+	if (a->im2col)
 		m.box[0] = (uint16_t)a->channels;
-		for (uint32_t i = 0; i + 2 < a->rank; i++) {
-			m.lower[i] = (int16_t)a->lower[i];
-			m.upper[i] = (int16_t)a->upper[i];
-		}
+	for (uint32_t i = 0; a->im2col && i < (a->wide ? 1 : a->rank - 2); i++) {
+		m.lower[i] = (int16_t)a->lower[i];
+		m.upper[i] = (int16_t)a->upper[i];
 	}
-	memcpy(map, &m, sizeof m);
+	tensormap_pack(&m, map);
 	return true;
 }
 
@@ -164,32 +187,23 @@ bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 	struct tensormap m;
 	const char *why;
 
-	memcpy(&m, map, sizeof m);
-	why = tensormap_check(&m);
+	why = tensormap_unpack(&m, map, TM_IM2COL);
+	if (!why)
+		why = tensormap_check(&m);
 	if (why)
 		REFUSE("tensorMap is %s", why);
 	if (address % (m.interleave == 2 || tensor_padded(m.type) ? 32 : 16))
 		REFUSE("globalAddress 0x%llx is not aligned", LONGS(address));
-	m.address = address;
-	memcpy(map, &m, sizeof m);
-	return true;
+	return !tensormap_replace(map, TF_ADDRESS, 0, address);
 }
 
 const char *tensormap_check(const struct tensormap *m)
 {
-	if (m->magic != TENSORMAP_MAGIC || m->version != VERSION)
-		return "not a tensor map";
-	if (m->mode > TM_IM2COL || m->type >= TT_COUNT || m->rank < 1 ||
-			m->rank > TENSOR_RANKS || m->interleave > 2 || m->swizzle >= TSW_COUNT)
-		return "a tensor map with fields out of range";
-	for (unsigned i = 0; i < TENSOR_RANKS; i++)
-		if (!m->box[i] || m->box[i] > 256 || !m->elem_stride[i] || m->elem_stride[i] > 8)
-			return "a tensor map with fields out of range";
-	if (m->pixels > 1024)
-		return "a tensor map with fields out of range";
 	if (m->mode == TM_IM2COL && m->interleave)
 		return "an im2col map of an interleaved layout, which is not supported";
-	/* possible only after tensormap.replace: the encoder refuses them */
+	if (m->mode && m->rank < 3)
+		return "an im2col map of less than 3 dimensions";
+	/* possible only in maps that no encoder made */
 	if (tensor_padded(m->type) && (m->interleave || m->box[0] != 128))
 		return "a tensor map of a padded type whose inner box dimension is not 128";
 	if (!m->interleave && m->box[0] * types[m->type].bits % 128)
@@ -200,58 +214,4 @@ const char *tensormap_check(const struct tensormap *m)
 		if (m->stride[i] % 16)
 			return "a tensor map with a stride that is not a multiple of 16";
 	return NULL;
-}
-
-/* PTX ISA, tensormap.replace: the numbering of .elemtype is not the driver's. */
-static const uint8_t ptx_types[] = { TT_u8, TT_u16, TT_u32, TT_s32, TT_u64, TT_s64,
-	TT_f16, TT_f32, TT_f32_ftz, TT_f64, TT_bf16, TT_tf32, TT_tf32_ftz,
-	TT_u4x16, TT_u4x16_p64, TT_u6x16_p32 };
-
-const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
-	uint64_t value)
-{
-	if (m->magic != TENSORMAP_MAGIC || m->version != VERSION)
-		return "not a tensor map";
-	if (ord >= TENSOR_RANKS - (f == TF_STRIDE))
-		return "an ordinal beyond the rank";
-	switch (f) {
-	case TF_ADDRESS:
-		m->address = value;
-		return NULL;
-	case TF_RANK:
-		m->rank = (uint8_t)(value + 1);
-		return value < TENSOR_RANKS ? NULL : "a rank beyond 5";
-	case TF_BOX:
-		m->box[ord] = (uint16_t)value;
-		return value - 1 < 256 ? NULL : "a box dimension beyond 256";
-	case TF_DIM:
-		m->dim[ord] = (uint32_t)value - 1;
-		return NULL;
-	case TF_STRIDE:
-		m->stride[ord] = value;
-		return NULL;
-	case TF_ELEM_STRIDE:
-		m->elem_stride[ord] = (uint8_t)value;
-		return value - 1 < 8 ? NULL : "an element stride beyond 8";
-	case TF_TYPE:
-		if (value >= ARRAY_SIZE(ptx_types))
-			return "an unknown element type";
-		m->type = ptx_types[value];
-		return NULL;
-	case TF_INTERLEAVE:
-		m->interleave = (uint8_t)value;
-		return value < 3 ? NULL : "an unknown interleave layout";
-	case TF_SWIZZLE:
-		m->swizzle = (uint8_t)value;
-		return value < 4 ? NULL : "an unknown or unsupported swizzle mode";
-	case TF_FILL:
-		m->oob = (uint8_t)value;
-		return value < 2 ? NULL : "an unknown fill mode";
-	case TF_ATOMICITY:
-		if (value && m->swizzle < TSW_128)
-			return "a swizzle atomicity without the 128-byte swizzle";
-		m->swizzle = (uint8_t)(TSW_128 + value);
-		return value < 4 ? NULL : "an unknown swizzle atomicity";
-	}
-	return "an unknown field";
 }

@@ -1,24 +1,26 @@
-/* tensormap: the 128 bytes that describe a tensor to TMA, in consan's encoding, and the copies that
- * follow such a description. Pure functions on host memory: a callback checks whether the bytes may
- * be accessed.
+/* tensormap: the 128 bytes that describe a tensor to TMA, and the copies that follow such a
+ * description. Pure functions on host memory: a callback checks whether the bytes may be accessed.
  *
  * Rules:
- *  - The encoding is consan's own (the hardware's is undocumented): magic, version, then the
- *    fields. A map in any other encoding is refused.
+ *  - The bytes are the hardware's (tensormap_bits.def), so that programs may write them themselves
+ *    and maps of a GPU can be read. Only tensormap_bits.c knows them; all else uses the fields.
  *  - A box is stored in shared memory row after row of the innermost dimension, its 16-byte chunks
  *    permuted by the swizzle, which acts on bits of the shared address itself. */
 #ifndef CONSAN_EXEC_TENSORMAP_H
 #define CONSAN_EXEC_TENSORMAP_H
+
+#include <string.h>
 
 #include "libconsan/base/base.h"
 #include "libconsan/ptx/ptx.h"
 #include "libconsan/tensormap_args.h"
 
 #define TENSOR_RANKS 5
+#define TENSORMAP_ZERO 0xff80000eu /* the bits of word 2 that are 0 in every map */
 
-/* TENSOR_TYPE(id, bits, class, name), in the driver's order. class: u s f */
+/* In the driver's order */
 enum tensor_type {
-#define TENSOR_TYPE(id, bits, class, name) TT_##id,
+#define TENSOR_TYPE(id, bits, class, name, code, elemtype) TT_##id,
 #include "tensormap.def"
 	TT_COUNT
 };
@@ -26,34 +28,49 @@ enum tensor_type {
 enum tensor_swizzle { TSW_NONE, TSW_32, TSW_64, TSW_128,
 	TSW_128_ATOM32, TSW_128_ATOM32_FLIP8, TSW_128_ATOM64, TSW_COUNT };
 
-enum tensor_mode { TM_TILE, TM_IM2COL };
+/* Wide: .im2col::w and .im2col::w::128, of sm_100 */
+enum tensor_mode { TM_TILE, TM_IM2COL, TM_WIDE, TM_WIDE_128, TM_COUNT };
 
 /* Reduction operations; RED_NONE is a plain copy. */
 enum tensor_red { RED_NONE, RED_ADD, RED_MIN, RED_MAX, RED_INC, RED_DEC,
 	RED_AND, RED_OR, RED_XOR };
 
-/* A decoded map: exactly the contents of the 128 bytes. */
-#define TENSORMAP_MAGIC 0x50414d54u /* "TMAP" */
+/* The fields of a map. Padding is zero. */
 struct tensormap {
-	uint32_t magic;
-	uint8_t version;
+	uint64_t address;
+	uint64_t stride[TENSOR_RANKS - 1]; /* bytes; stride[i] of dimension i + 1 */
+	uint32_t dim[TENSOR_RANKS];        /* elements - 1 */
+	uint16_t pixels;                   /* im2col; box[0] holds the channels */
+	uint16_t box[TENSOR_RANKS];        /* elements */
+	int16_t lower[3], upper[3];        /* im2col: W, H, D */
+	uint8_t elem_stride[TENSOR_RANKS];
 	uint8_t mode;              /* enum tensor_mode */
 	uint8_t type;              /* enum tensor_type */
 	uint8_t rank;              /* 1 to 5 */
 	uint8_t interleave;        /* 0, 1 (16 bytes), 2 (32 bytes) */
 	uint8_t swizzle;           /* enum tensor_swizzle */
 	uint8_t l2, oob;
-	uint32_t pixels;           /* im2col; box[0] holds the channels */
-	uint64_t address;
-	uint64_t stride[TENSOR_RANKS - 1]; /* bytes; stride[i] of dimension i + 1 */
-	uint32_t dim[TENSOR_RANKS];        /* elements - 1 */
-	uint16_t box[TENSOR_RANKS];        /* elements */
-	uint8_t elem_stride[TENSOR_RANKS];
-	uint8_t zero;
-	int16_t lower[3], upper[3];        /* im2col: W, H, D */
-	uint8_t unused[24];
 };
-_Static_assert(sizeof(struct tensormap) == CONSAN_TENSORMAP_BYTES, "the size is the ISA's");
+
+/* The bytes of a map: CONSAN_TENSORMAP_BYTES. */
+void tensormap_pack(const struct tensormap *m, void *bytes);
+/* NULL, or why these bytes are not a tensor map. `as`: the mode of the instruction that uses it, since
+ * nothing in a map tells .im2col from .im2col::w. */
+const char *tensormap_unpack(struct tensormap *m, const void *bytes, enum tensor_mode as);
+uint64_t tensormap_hash(const struct tensormap *m);
+
+/* Can these TENSORMAP_HEAD bytes be the first ones of a map? address: of the tensor. */
+enum { TENSORMAP_HEAD = 16, TENSORMAP_ALIGN = 64 };
+static inline bool tensormap_begins(const void *bytes, uint64_t *address)
+{
+	uint32_t word;
+
+	memcpy(&word, (const char *)bytes + 8, sizeof word);
+	if (word & TENSORMAP_ZERO || (word >> 4 & 7) >= TENSOR_RANKS)
+		return false;
+	memcpy(address, bytes, sizeof *address);
+	return *address && !(*address % 16);
+}
 
 /* Types of which 16 elements of 4 or 6 bits, dense in global memory, take 16 bytes of shared
  * memory. */
@@ -62,7 +79,7 @@ static inline bool tensor_padded(uint32_t type)
 	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
 }
 
-/* NULL, or why these bytes are not a valid tensor map. */
+/* NULL, or why a copy cannot use this map. */
 const char *tensormap_check(const struct tensormap *m);
 
 /* ---- one copy ---- */
@@ -70,7 +87,7 @@ const char *tensormap_check(const struct tensormap *m);
 struct tensor_copy {
 	const struct tensormap *map;
 	int32_t at[TENSOR_RANKS];  /* first element, innermost first */
-	uint16_t offset[3];        /* im2col: W, H, D */
+	uint16_t offset[3];        /* im2col: W, H, D; wide: wHalo, wOffset */
 	bool rows;                 /* gather4, scatter4: at[0] column, at[1..4] rows */
 	unsigned char *shared;     /* the CTA's shared memory, 1024-aligned offsets */
 	uint32_t dst;              /* offset of the box in it */
@@ -78,12 +95,12 @@ struct tensor_copy {
 };
 
 /* Bytes of the box in global memory, as counted by complete_tx. */
-uint32_t tensor_box_bytes(const struct tensormap *m, bool rows);
+uint32_t tensor_box_bytes(const struct tensor_copy *c);
 /* Bytes from the box's first to its last in shared memory. More than the box has where a row is
  * shorter than the swizzle's span. */
-uint32_t tensor_box_extent(const struct tensormap *m, bool rows);
+uint32_t tensor_box_extent(const struct tensor_copy *c);
 /* Are there no gaps between its rows? */
-bool tensor_box_dense(const struct tensormap *m, bool rows);
+bool tensor_box_dense(const struct tensor_copy *c);
 /* Bytes of one row, and from one row to the next. */
 uint32_t tensor_box_row(const struct tensormap *m);
 uint32_t tensor_box_pitch(const struct tensormap *m);
@@ -95,7 +112,12 @@ uint32_t tensor_swizzle(enum tensor_swizzle s, uint32_t at);
 /* NULL, or the error in these coordinates (rules C11, C25). */
 const char *tensor_copy_check(const struct tensor_copy *c, bool load);
 /* How an instruction uses a map. placed: c->at and c->offset are known. */
-struct tensor_use { unsigned ncoords, noffsets; bool load, prefetch, placed; };
+struct tensor_use {
+	enum ptx_mod mode;         /* the instruction's, of MG_loadmode; MOD_NONE: .tile */
+	unsigned ncoords, noffsets;
+	bool load, prefetch, placed;
+};
+enum tensor_mode tensor_mode_of(enum ptx_mod mode);
 /* True, with r filled, if c->map at addr is not a valid map or the operands do not fit it. */
 bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 	const struct tensor_copy *c, const struct tensor_use *u);
@@ -122,8 +144,8 @@ bool tensor_reduces(enum tensor_red red, enum tensor_type type);
 /* ---- tensormap.replace ---- */
 enum tensor_field { TF_ADDRESS, TF_RANK, TF_BOX, TF_DIM, TF_STRIDE, TF_ELEM_STRIDE,
 	TF_TYPE, TF_INTERLEAVE, TF_SWIZZLE, TF_FILL, TF_ATOMICITY };
-/* Values in PTX's numbering. NULL, or the reason for refusal. */
-const char *tensormap_replace(struct tensormap *m, enum tensor_field f, unsigned ord,
-	uint64_t value);
+/* Changes a field of a map, or of any 128 bytes. The value is in PTX's numbering. NULL, or the reason
+ * for refusal. */
+const char *tensormap_replace(void *bytes, enum tensor_field f, unsigned ord, uint64_t value);
 
 #endif

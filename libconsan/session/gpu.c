@@ -157,8 +157,8 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 	else if (r->damaged)
 		snprintf(why, 320, "%u records of the GPU are not valid", r->damaged);
 	else if (r->unknown_maps)
-		snprintf(why, 320, "%u tensor copies went through a tensor map that no call of "
-			"cuTensorMapEncode made; what came after a load was not checked", r->unknown_maps);
+		snprintf(why, 320, "%u tensor copies went through a tensor map that could not be "
+			"read; what came after a load was not checked", r->unknown_maps);
 	else if (r->moving_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more "
 			"than once; what they accessed in global memory was not checked", r->moving_maps);

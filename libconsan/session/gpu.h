@@ -79,8 +79,8 @@ struct gpu_launch {
 	const void *(*whole)(void *user, uint32_t *chunks);
 	/* See decode_launch.memory; NULL: device memory is not known. */
 	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
-	/* The tensor map at this address of the GPU, as consan_tensormap() encodes it;
-	 * param: its bytes, if it is in the parameter block, else NULL. */
+	/* Copies CONSAN_TENSORMAP_BYTES at this address of the GPU; param: these bytes, if they are
+	 * in the parameter block, else NULL. False: they cannot be read. */
 	bool (*map)(void *user, uint64_t address, const void *param, void *bytes);
 	struct gpu_maps *maps;     /* of gpu_launch_open() */
 };

@@ -10,40 +10,31 @@ void gpu_launch_open(struct gpu_launch *l)
 
 	m->l = l;
 	m->param_bytes = gpu_module_params(l->module, l->kernel);
-	if (!l->map || !l->params)
-		return;
-	/* a map is aligned to 64 bytes */
-	for (uint32_t at = 0; at + CONSAN_TENSORMAP_BYTES <= m->param_bytes; at += 64) {
-		struct gpu_map p = { .at = at };
-
-		if (l->map(l->user, at, (const char *)l->params + at, &p.map))
-			vec_push(&m->param, p);
-	}
 }
 
 void gpu_launch_close(struct gpu_launch *l)
 {
-	vec_free(&l->maps->param);
 	free(l->maps);
 }
 
-/* Finds the map at this address, or of this place among the parameters. */
-static bool find(const struct gpu_maps *m, uint64_t at, struct tensormap *map, bool *in_global)
+/* Reads the bytes at this offset of the parameters. */
+static bool read_param(const struct gpu_maps *m, uint64_t at, void *bytes)
 {
-	if (at & RECORD_PARAM)
-		at -= RECORD_PARAM;
-	else if (m->base && at - m->base < m->param_bytes) /* a device function uses the address */
-		at -= m->base;
-	else
-		*in_global = true;
-	if (*in_global)
-		return m->l->map && m->l->map(m->l->user, at, NULL, map);
-	for (size_t k = 0; k < m->param.n; k++)
-		if (m->param.at[k].at == at) {
-			*map = m->param.at[k].map;
-			return true;
-		}
-	return false;
+	const struct gpu_launch *l = m->l;
+
+	return l->map && l->params && at + CONSAN_TENSORMAP_BYTES <= m->param_bytes &&
+		l->map(l->user, at, (const char *)l->params + at, bytes);
+}
+
+/* Reads the bytes of the map at this address, or at this place among the parameters. */
+static bool find(const struct gpu_maps *m, struct decode_box *b, void *bytes)
+{
+	if (b->map & RECORD_PARAM)
+		return read_param(m, b->map - RECORD_PARAM, bytes);
+	if (m->base && b->map - m->base < m->param_bytes) /* a device function uses the address */
+		return read_param(m, b->map - m->base, bytes);
+	b->in_global = true;
+	return m->l->map && m->l->map(m->l->user, b->map, NULL, bytes);
 }
 
 static _Thread_local VEC(struct ev_gspan) global_span;
@@ -64,15 +55,21 @@ static struct tensor_copy copy_of(const struct tensormap *map, const struct deco
 	return copy;
 }
 
-static bool refused(const struct tensormap *map, struct decode_box *b)
+/* unreadable: why the bytes are no map, or NULL. */
+static bool refused(const struct tensormap *map, const char *unreadable, struct decode_box *b)
 {
-	const struct tensor_use use = { .ncoords = b->ncoords, .noffsets = b->noffsets,
+	const struct tensor_use use = { .mode = b->mode, .ncoords = b->ncoords, .noffsets = b->noffsets,
 		.load = b->load, .placed = b->placed };
 	const struct tensor_copy copy = copy_of(map, b);
 	const enum ev_space space = b->in_global ? SP_GLOBAL : SP_PARAM;
+	const uint64_t at = b->map & ~RECORD_PARAM;
 
-	return refuse_map_align(b->refused, b->map) ||
-		tensor_refused(b->refused, space, b->map & ~RECORD_PARAM, &copy, &use);
+	if (refuse_map_align(b->refused, b->map))
+		return true;
+	if (unreadable)
+		return refusal_set(b->refused, FAULT_TENSORMAP, space, at, CONSAN_TENSORMAP_BYTES, "%s",
+			unreadable);
+	return tensor_refused(b->refused, space, at, &copy, &use);
 }
 
 static void find_global(const struct tensormap *map, struct decode_box *b)
@@ -90,26 +87,19 @@ static void find_global(const struct tensormap *map, struct decode_box *b)
 	b->ngspans = (uint32_t)global_span.n;
 }
 
-static uint64_t hash_of(const struct tensormap *map)
-{
-	const unsigned char *at = (const void *)map;
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < sizeof *map; i++)
-		hash = (hash ^ at[i]) * 0x100000001b3ull;
-	return hash;
-}
-
 uint64_t gpu_maps_hash(const struct gpu_maps *m)
 {
+	_Alignas(8) unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+	struct tensormap map;
 	uint64_t h = 0;
 
-	for (size_t k = 0; k < m->param.n; k++) {
-		struct tensormap map;
-
-		memcpy(&map, &m->param.at[k].map, sizeof map); /* with its padding */
+	/* a map is aligned to 64 bytes */
+	for (uint32_t at = 0; at < m->param_bytes; at += 64) {
+		if (!read_param(m, at, bytes) || tensormap_unpack(&map, bytes, TM_IM2COL) ||
+				tensormap_check(&map))
+			continue;
 		map.address = 0;
-		h = (h ^ hash_of(&map) ^ m->param.at[k].at) * 0x100000001b3u;
+		h = (h ^ tensormap_hash(&map) ^ at) * 0x100000001b3u;
 	}
 	return h;
 }
@@ -117,22 +107,31 @@ uint64_t gpu_maps_hash(const struct gpu_maps *m)
 bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 {
 	static _Thread_local VEC(struct ev_span) span;
+	_Alignas(8) unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 	struct tensormap map;
+	struct tensor_copy copy;
+	const char *unreadable;
 	uint32_t row, pitch;
 
-	if (!find(m, b->map, &map, &b->in_global))
+	if (!find(m, b, bytes))
 		return false;
-	if (refused(&map, b))
+	unreadable = tensormap_unpack(&map, bytes, tensor_mode_of(b->mode));
+	if (unreadable && !m->l->fault) /* the GPU can read what this version cannot */
+		return false;
+	if (map.mode >= TM_WIDE && !b->placed) /* wHalo, which counts in the size, is not recorded */
+		return false;
+	if (refused(&map, unreadable, b))
 		return true;
 	b->refused = NULL;
+	copy = copy_of(&map, b);
 	b->align = tensor_box_align(&map);
-	b->bytes = tensor_box_bytes(&map, b->rows);
-	b->extent = tensor_box_extent(&map, b->rows);
+	b->bytes = tensor_box_bytes(&copy);
+	b->extent = tensor_box_extent(&copy);
 	if (b->in_global)
-		b->hash = hash_of(&map);
+		b->hash = tensormap_hash(&map);
 	if (b->wants_global)
 		find_global(&map, b);
-	if (tensor_box_dense(&map, b->rows))
+	if (tensor_box_dense(&copy))
 		return true;
 	row = tensor_box_row(&map);
 	pitch = tensor_box_pitch(&map);

@@ -11,8 +11,6 @@ struct gpu_maps {
 	const struct gpu_launch *l;
 	uint32_t param_bytes;
 	uint64_t base;             /* their generic address; 0: not known */
-	/* by offset; gpu_launch_open() finds all of them, since later several threads read this */
-	VEC(struct gpu_map { uint32_t at; struct tensormap map; }) param;
 };
 
 /* decode_launch.box */

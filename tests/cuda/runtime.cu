@@ -53,6 +53,14 @@ __global__ void racy(int *to)
 }
 __global__ void spin(volatile int *flag) { while (!*flag) { } }
 __global__ void __cluster_dims__(2, 1, 1) pair(int *to) { to[blockIdx.x] = 1; }
+__global__ void place(int *to)
+{
+	int size, rank;
+
+	asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+	asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+	to[blockIdx.x] = 16 * size + rank;
+}
 template <class T> __global__ void generic(T *to, T value) { to[threadIdx.x] = value; }
 
 static int launch()
@@ -377,6 +385,25 @@ static int functions()
 	c.gridDim = dim3(32);
 	at[0].val.clusterDim.x = 32;
 	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, set, d, 22));
+	cudaGetLastError();
+	OK(cudaFuncSetAttribute(place, cudaFuncAttributeNonPortableClusterSizeAllowed, 0));
+	c.gridDim = dim3(8);
+	at[0].val.clusterDim.x = 2;
+	at[1].id = cudaLaunchAttributePreferredClusterDimension;
+	at[1].val.preferredClusterDim.x = 4;
+	at[1].val.preferredClusterDim.y = at[1].val.preferredClusterDim.z = 1;
+	OK(cudaLaunchKernelEx(&c, place, d));
+	int at_place[8];
+	OK(cudaMemcpy(at_place, d, sizeof at_place, cudaMemcpyDeviceToHost));
+	for (int k = 0; k < 8; k++) /* whichever size it is, the cluster is whole */
+		CHECK((at_place[k] / 16 == 4 || at_place[k] / 16 == 2)
+			&& at_place[k] % 16 == k % (at_place[k] / 16));
+	at[1].val.preferredClusterDim.x = 3; /* no multiple */
+	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, place, d));
+	cudaGetLastError();
+	c.gridDim = dim3(10);
+	at[1].val.preferredClusterDim.x = 4; /* does not divide the grid */
+	IS(cudaErrorInvalidClusterSize, cudaLaunchKernelEx(&c, place, d));
 	cudaGetLastError();
 	pair<<<4, 1>>>(d);
 	OK(cudaGetLastError());

@@ -12,7 +12,7 @@ $(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/cases/harness/specimen.c
 $(BUILD)/tests/gpu/specimens: $(patsubst %.c,$(BUILD)/%.o,tests/gpu/specimens.c tests/gpu/schedules.c tests/gpu/runner.c \
 		tests/cases/harness/specimen.c tests/cases/harness/judge.c tests/cases/harness/found.c) $(BUILD)/libconsan.a | $(BUILD)/tests/gpu/specimen
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/tests/gpu/tensor_edge: tests/gpu/tensor_edge.c | $(CUDA_STUB)
+$(BUILD)/tests/gpu/tensor_edge $(BUILD)/tests/gpu/tensor_map: $(BUILD)/tests/gpu/%: tests/gpu/%.c | $(CUDA_STUB)
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 # a fake driver for machines without a GPU, and one that is too old

@@ -1,14 +1,14 @@
 # One Criterion binary for each file: tests/unit/MODULE/NAME.c -> $(BUILD)/tests/unit/MODULE/NAME
 UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx origin/origin \
-	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine \
+	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine exec/tensormap \
 	exec/reads exec/schedule exec/tcgen05 exec/tcgen05_copy exec/tcgen05_mma exec/clc \
 	shadow/shadow shadow/global shadow/global_check shadow/global_model \
 	check/check check/litmus check/pairs check/tensor \
 	finding/banks finding/catalogue finding/edit finding/group finding/results finding/history \
 	reports/report reports/formats reports/exports reports/browser \
 	session/consan session/copy session/fallback session/repair session/schedule cli/cli cuda/cuda \
-	rewrite/instrument decode/drain decode/refusals inject/inject inject/map_bits inject/graph_order \
+	rewrite/instrument decode/drain decode/refusals inject/inject inject/graph_order \
 	inject/ranges)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan | $(BUILD)/consan-run
