@@ -270,7 +270,7 @@ static void describe_insertion(struct text *t, const struct finding_edit *e)
 
 	edit_cuda(e->ptx, cuda, sizeof cuda);
 	if (*e->ptx)
-		text_printf(t, "insert %s", *cuda ? cuda : e->ptx);
+		text_printf(t, "insert %s", *e->form ? e->form : *cuda ? cuda : e->ptx);
 	else
 		text_printf(t, "add the synchronization");
 }

@@ -323,9 +323,10 @@ static void explain_bytes(struct finding *f, const struct mbar *m)
 	const long long delivered = m->expected_tx - m->tx;
 
 	report_hint(f, HINT(too_many_bytes), (long long)m->expected_tx, delivered);
-	if (!m->expect_site)
-		edit_set(f, EDIT_CHANGE, m->init.site, 0, "?");
-	report_edit(f, m->expect_site, EDIT(too_many_bytes), strstr(expect, "arrive") ? 2u : 1u,
+	if (!m->expect_site || !delivered) /* the copies are missing, and not the number wrong */
+		edit_set(f, EDIT_CHANGE, m->expect_site ? m->expect_site : m->init.site, 0, "?");
+	else
+		report_edit(f, m->expect_site, EDIT(too_many_bytes), strstr(expect, "arrive") ? 2u : 1u,
 		delivered);
 }
 

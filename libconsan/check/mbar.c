@@ -285,6 +285,10 @@ static void publish(struct cluster *c, const struct event *e, struct mbar *m, st
 		warp_published(c, w, e->lanes, into, remote ? m->now.remote.narrow : NULL);
 	else
 		warp_release(c, w, e->lanes, into);
+	if (relaxed)
+		return;
+	w->release[(w->releases - 1) % ARRAY_SIZE(w->release)].mbar = (uint32_t)(m - c->mbars.at) + 1;
+	w->release[(w->releases - 1) % ARRAY_SIZE(w->release)].phase = m->phase;
 }
 
 /* Acquires what was released in a completed phase. */

@@ -4,7 +4,10 @@
 #include "tcgen05.h"
 #include "libconsan/finding/rule_codes.h"
 
+#include "libconsan/event/event.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- findings ---- */
 
@@ -60,6 +63,21 @@ const char *mbar_operation(const struct event *e)
 
 /* ---- rules ---- */
 
+/* The newest expect_tx of the phase has to announce what the copies that were issued for it bring more
+ * than all of them together announced. */
+static void edit_bytes(struct finding *f, const struct mbar *m)
+{
+	const struct expectation *x = m->expects.n ? &m->expects.at[m->expects.n - 1] : NULL;
+	const char *ptx = site_get(m->expect_site)->ptx;
+
+	if (!x || x->op.site != m->expect_site || x->op.lanes & (x->op.lanes - 1)
+		|| m->copied <= m->expected_tx)
+		return;
+	report_hint(f, HINT(too_few_bytes), (long long)m->expected_tx, (long long)m->copied);
+	report_edit(f, m->expect_site, EDIT(too_few_bytes), strstr(ptx, "arrive") ? 2u : 1u,
+		(long long)(x->bytes + m->copied - m->expected_tx));
+}
+
 /* The phase is complete although an operation bound for it is not: its bytes were not expected in
  * time (B15), or not all of them (B14). */
 void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
@@ -87,6 +105,8 @@ void mbar_check_early(struct cluster *c, const struct event *e, struct mbar *m)
 		report_edge(f, "phase %llu completed without waiting for the copy: expect_tx must precede "
 			"the arrival that completes the phase, or be part of it", (unsigned long long)m->phase);
 	edit_set(f, EDIT_CHANGE, m->expected_tx ? m->expect_site : e->site, 0, "?");
+	if (m->expected_tx)
+		edit_bytes(f, m);
 	report_send(c, f);
 }
 

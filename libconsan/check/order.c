@@ -160,6 +160,7 @@ void warp_release(struct cluster *c, struct warp *w, uint32_t lanes, struct fron
 		if (w->group[i].lanes & lanes)
 			frontier_join(&c->space, into, w->group[i].f);
 	w->release[w->releases % ARRAY_SIZE(w->release)].epoch = w->epoch;
+	w->release[w->releases % ARRAY_SIZE(w->release)].mbar = 0;
 	w->release[w->releases++ % ARRAY_SIZE(w->release)].site = c->now ? c->now->site : 0;
 	add_progress(c, w, lanes, warp_close_epoch(w), into);
 }

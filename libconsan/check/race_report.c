@@ -116,32 +116,6 @@ static void hint_barrier(struct finding *f, const struct lane_groups *g, int lan
 	report_between(f, wait ? wait : f->side[1].site, f->side[0].site, EDIT(no_barrier_after_wait));
 }
 
-bool race_explain_wait(struct finding *f, const struct mbar *m, uint64_t phase,
-	const struct warp *w, int lane)
-{
-	const struct mb_view *seen = &m->view[w->id];
-
-	if (seen->passed == -2) {
-		report_hint(f, HINT(never_waited), w->id);
-		report_edit(f, f->side[0].site, EDIT(never_waited));
-	} else if (seen->passed == -1) {
-		report_hint(f, HINT(fresh_parity), w->id);
-		report_edit(f, seen->site, EDIT(fresh_parity));
-	} else if (seen->passed < (int64_t)phase) {
-		report_hint(f, HINT(stale_parity), w->id, (long long)seen->passed);
-		report_edit(f, seen->site, EDIT(stale_parity));
-	} else if (lane >= 0 ? !(seen->passed_lanes >> lane & 1) : w->live & ~seen->passed_lanes) {
-		report_hint(f, HINT(some_lanes_waited), w->id);
-		report_between(f, seen->site, f->side[0].site, EDIT(some_lanes_waited));
-	} else if (seen->relaxed) {
-		report_hint(f, HINT(relaxed_wait), w->id);
-		report_edit(f, seen->site, EDIT(relaxed_wait));
-	} else {
-		return false;
-	}
-	return true;
-}
-
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	uint32_t slot, const struct accessor *by)
 {
@@ -158,7 +132,7 @@ static void explain_load(struct cluster *c, struct finding *f, const struct cell
 	report_mbar(c, f, m);
 	report_edge(f, "the copy completes phase %llu of mbarrier %s: a wait for that phase must be "
 		"ordered before this access", (unsigned long long)s->phase, f->barrier.name);
-	if (w->cta == m->cta && !race_explain_wait(f, m, s->phase, w, by->lane)) {
+	if (w->cta == m->cta && !race_explain_wait(c, f, m, s->phase, w, by->lane)) {
 		report_hint(f, HINT(bytes_not_expected), w->id, (long long)m->view[w->id].passed);
 		report_edit(f, m->expect_site, EDIT(bytes_not_expected));
 	}
@@ -273,6 +247,8 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	} else if (arrive && arrive != f->side[1].site) {
 		report_hint(f, HINT(released_early), a->id, report_place(arrive, place), f->side[1].what);
 		report_between(f, arrive, f->side[1].site, EDIT(released_early));
+	} else {
+		race_explain_handoff(c, f, a, old->epoch, b, now_by->lane);
 	}
 }
 

@@ -44,11 +44,17 @@ struct accessor {
 };
 /* The accessor of the entry at `byte`; of several lanes, the lowest. */
 struct accessor race_accessor(const struct cluster *c, const struct cell_entry *e, unsigned byte);
-/* Adds the hint why warp w, or this lane of it, has not observed the phase of an mbarrier of its CTA;
- * false: it has. */
-bool race_explain_wait(struct finding *f, const struct mbar *m, uint64_t phase,
-	const struct warp *w, int lane);
 void race_report(const struct view *v, unsigned rule, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+
+/* ---- need.c ---- */
+/* Adds the hint why warp w, or this lane of it, has not observed the phase of an mbarrier of its CTA;
+ * false: it has. */
+bool race_explain_wait(struct cluster *c, struct finding *f, const struct mbar *m, uint64_t phase,
+	const struct warp *w, int lane);
+/* The same for an mbarrier of warp b's CTA on which warp a has arrived after its operation of this
+ * epoch, and b does not; false: there is none, or b has waited for it. */
+bool race_explain_handoff(struct cluster *c, struct finding *f, const struct warp *a, uint32_t epoch,
+	const struct warp *b, int lane);
 
 #endif

@@ -319,6 +319,7 @@ void report_mbar(struct cluster *c, struct finding *f, const struct mbar *m)
 	b->expected = m->expected;
 	b->pending = m->pending;
 	b->tx = m->tx;
+	b->init = m->init.site;
 }
 
 const char *report_place(uint32_t site, char to[PLACE_BYTES])

@@ -72,7 +72,7 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 	report_edge(f, "the tcgen05.commit after the %s completes phase %llu of mbarrier %s of CTA %u: a "
 		"wait for that phase must be ordered before this", f->side[1].what,
 		(unsigned long long)x->phase, f->barrier.name, m->cta);
-	if (by && by->cta == m->cta && race_explain_wait(f, m, x->phase, by, by_lane))
+	if (by && by->cta == m->cta && race_explain_wait(c, f, m, x->phase, by, by_lane))
 		return;
 	report_hint(f, HINT(tc_wait_for_commit), report_place(x->site, place));
 	report_between(f, x->site, f->side[0].site, EDIT(tc_wait_for_commit));
@@ -90,6 +90,9 @@ static void explain_access(struct finding *f, const struct tmem_view *t, unsigne
 	if (tmem_waited_first(t, a, store, number)) {
 		report_edge(f, "warp %u has waited for its %s, but no synchronisation orders that wait before "
 			"this %s by warp %u of CTA %u", a->id, f->side[1].what, f->side[0].what, b->id, b->cta);
+		if (race_explain_handoff(t->v.c, f, a, a->tc->access[store].issued[number % TC_RECENT], b,
+			only_lane(t->v.lanes)))
+			return;
 		report_hint(f, HINT(tmem_no_sync), a->id, report_place(wait_site, place));
 		report_between(f, wait_site, f->side[0].site, EDIT(tmem_no_sync));
 		return;
@@ -103,6 +106,21 @@ static void explain_access(struct finding *f, const struct tmem_view *t, unsigne
 	else
 		report_hint(f, HINT(tmem_wait_ld), a->id);
 	report_edit(f, f->side[1].site, EDIT_AFTER, "%s.sync.aligned;", wait);
+}
+
+/* The first release by the warp after its load (0) or store (1) that the later access has acquired;
+ * 0: none, or it is forgotten. */
+static uint32_t release_of(const struct tmem_view *t, const struct warp *by, unsigned store,
+	uint32_t number)
+{
+	const uint32_t issued = by->tc->access[store].issued[number % TC_RECENT];
+	const uint32_t n = by->releases, kept = ARRAY_SIZE(by->release);
+
+	for (uint32_t i = n > kept ? n - kept : 0; i < n; i++)
+		if (by->release[i % kept].epoch >= issued && frontier_knows_one(&t->v.c->space, t->v.f,
+			by->index, UINT32_MAX, by->release[i % kept].epoch))
+			return by->release[i % kept].site;
+	return 0;
 }
 
 void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
@@ -141,6 +159,9 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 			"side of the synchronisation", by->id, f->side[1].what, f->side[0].what);
 		report_hint(f, HINT(tc_fence_missing));
 		report_between(f, old_site, site, EDIT(tc_fence_missing));
+		if (kind == AGENT_TMEM_LD || kind == AGENT_TMEM_ST)
+			report_edit(f, release_of(t, by, kind == AGENT_TMEM_ST, old->epoch), EDIT_BEFORE,
+				"tcgen05.fence::before_thread_sync;");
 	} else if (kind == AGENT_TMEM_LD || kind == AGENT_TMEM_ST) {
 		explain_access(f, t, kind == AGENT_TMEM_ST, by, old->epoch);
 		if (loaded)

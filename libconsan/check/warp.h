@@ -152,7 +152,11 @@ struct warp {
 	/* for explanations: the newest relaxed arrival, release fence that is restricted to one state
 	 * space, and proxy fence that does not cover shared memory; site 0: none */
 	struct past_op relaxed_arrive, restricted_fence, global_fence;
-	struct { uint32_t epoch, site; } release[8]; /* the newest ones; release[releases % 8] is next */
+	struct {                 /* the newest ones; release[releases % 8] is next */
+		uint32_t epoch, site;
+		uint32_t mbar;   /* an arrive: index + 1 of the mbarrier */
+		uint64_t phase;
+	} release[8];
 	uint32_t releases;
 	struct plain_reg *reg;
 	size_t nreg;

@@ -57,6 +57,7 @@ struct finding_barrier {
 	uint64_t phase;       /* completed phases */
 	uint32_t expected, pending; /* arrivals of the current phase */
 	int64_t tx;           /* tx-count, bytes */
+	uint32_t init;        /* the site of mbarrier.init, or 0; not saved */
 };
 
 struct finding_waiter {   /* an edge of the wait-for graph of a hang */
@@ -89,10 +90,20 @@ struct finding_edit {
 	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
 	uint32_t others;      /* tried together with so many other edits of the report */
 	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */
-	char form[48];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "";
-				 ptx "": what to change, as "mask", or "" */
-	char ptx[192];        /* to insert, or to put in place of the instruction; "": the repair is
+	char form[96];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "";
+				 ptx "": what to change, as "mask", or ""; else ptx in words, or "" */
+	char ptx[320];        /* to insert, or to put in place of the instruction; "": the repair is
 				 not mechanical, but this is the place */
+};
+
+/* The wait that the thread of side 0 lacks: for a phase of an mbarrier of its CTA. One line of the
+ * source initialised n mbarriers, a ring. Known to the process that checks, and not saved. */
+struct finding_need {
+	uint32_t init;        /* the site of mbarrier.init; 0: no such wait is known */
+	uint32_t first, stride, n; /* shared addresses */
+	uint32_t index;       /* of the ring */
+	uint64_t phase;
+	char name[2][64];     /* of the first and the last one */
 };
 
 struct finding {
@@ -110,6 +121,7 @@ struct finding {
 	char edge[320];       /* the missing synchronization, one sentence */
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
+	struct finding_need need;
 	struct finding_edit edit, also; /* also: to be made together with edit, or EDIT_NONE */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;

@@ -1,7 +1,7 @@
 /* attempt: see attempt.h. */
 #include "attempt.h"
 
-#include "place.h"
+#include "candidate.h"
 
 #include "libconsan/event/event.h"
 #include "libconsan/finding/finding.h"
@@ -10,153 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a launch: candidates; edits that are kept; of the first so many candidates pairs are tried */
-enum { MAX_CANDIDATES = 48, ROUNDS = 4, PAIRED = 6, MAX_FOLLOWING = 16 };
-
-struct candidate {
-	struct place place[2]; /* made together */
-	unsigned nplaces;
-	size_t finding;
-	unsigned order; /* the lowest is tried first */
-};
+/* Of a launch: edits that are kept; of the first so many candidates pairs are tried */
+enum { ROUNDS = 4, PAIRED = 6, MAX_FOLLOWING = 16 };
 
 struct attempt {
 	struct trials *trials; /* NULL: edits are not tried */
 	struct check *check;
-	struct placer *placer;
-	const struct finding *const *f;
+	struct candidates c;
 	struct attempt_finding *of;
 	size_t n;
 	struct attempt_limits limits;
 	enum finding_untried untried;
 	double used;
-	VEC(struct candidate) candidate;
 	VEC(struct candidate) following; /* a candidate, and the edit of what it brought to light */
 	VEC(struct place) kept;
 };
-
-/* ---- candidates ---- */
-
-/* Of the edits that hints name those that change an instruction are the surest; then comes what is
- * inserted at one instruction, then barriers. Further places of an edit come later. */
-static unsigned order_of(const struct finding *f, const struct place *p, size_t k)
-{
-	const unsigned kind = p->kind == EDIT_CHANGE ? 0 : f->edit.kind != EDIT_BETWEEN ? 1 : 2;
-
-	return (unsigned)(4 * k) + kind + (f->severity == SEV_WARNING ? 8 : 0);
-}
-
-static bool same_candidate(const struct candidate *a, const struct candidate *b)
-{
-	return a->nplaces == b->nplaces && place_same(&a->place[0], &b->place[0])
-		&& (a->nplaces < 2 || place_same(&a->place[1], &b->place[1]));
-}
-
-static void add_candidate(struct attempt *a, const struct candidate *x)
-{
-	if (!a->of[x->finding].counts || a->candidate.n == MAX_CANDIDATES)
-		return;
-	for (size_t c = 0; c < a->candidate.n; c++)
-		if (same_candidate(&a->candidate.at[c], x))
-			return;
-	vec_push(&a->candidate, *x);
-}
-
-static void add_candidates(struct attempt *a, size_t i, const struct place *to, size_t n)
-{
-	for (size_t k = 0; k < n && a->trials; k++) {
-		struct candidate x = { { to[k] }, 1, i, order_of(a->f[i], &to[k], k) };
-
-		add_candidate(a, &x);
-		if (!to[k].moved)
-			continue;
-		/* an arrive that one lane executes for its warp covers the others only behind a barrier */
-		x.place[1] = to[k];
-		x.place[1].moved = NULL;
-		snprintf(x.place[1].ptx, sizeof x.place[1].ptx, "bar.warp.sync 0xffffffff;");
-		x.nplaces = 2;
-		x.order++;
-		add_candidate(a, &x);
-	}
-}
-
-/* In a hang, any of the waits may test the wrong parity, or count threads that do not arrive. */
-static void add_waits(struct attempt *a, size_t i)
-{
-	const struct finding *f = a->f[i];
-
-	for (unsigned k = 0; k < f->nwaiters; k++) {
-		const struct finding_waiter *w = &f->waiter[k];
-		struct finding wait = { 0 };
-		struct place to[PLACES];
-		char form[24] = "^2";
-
-		if (!strcmp(w->on.kind, "named barrier") && w->on.expected > w->on.pending)
-			snprintf(form, sizeof form, "#1=%u", w->on.expected - w->on.pending);
-		else if (!edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
-			continue;
-		edit_set(&wait, EDIT_CHANGE, w->who.site, 0, form);
-		add_candidates(a, i, to, place_edit(a->placer, &wait.edit, PLACES, to));
-	}
-}
-
-/* ---- the edits that findings show ---- */
-
-static void set_edit(struct attempt *a, size_t i, const struct finding_edit *e,
-	const struct finding_edit *also, bool hint)
-{
-	static const struct finding_edit none;
-
-	check_edit(a->check, i, e, also ? also : &none, hint);
-}
-
-static struct finding_edit edit_of(const struct attempt *a, const struct candidate *c, unsigned k)
-{
-	struct finding_edit e;
-
-	if (k >= c->nplaces)
-		return (struct finding_edit){ .kind = EDIT_NONE };
-	if (!c->place[k].moved)
-		return place_to_edit(&c->place[k]);
-	e = place_to_edit(&c->place[k]);
-	e.until = e.site;
-	e.site = a->f[c->finding]->edit.site;
-	e.kind = c->place[k].kind == EDIT_BEFORE ? EDIT_MOVE_BEFORE : EDIT_MOVE;
-	return e;
-}
-
-/* The finding shows the first place until another one is known to be better. */
-static void place_finding(struct attempt *a, size_t i)
-{
-	struct finding_edit e = a->f[i]->edit;
-	const bool warp = e.kind == EDIT_BETWEEN && !strncmp(e.ptx, "bar.warp.sync", 13);
-	struct place to[PLACES];
-	char named[sizeof e.ptx];
-	size_t n;
-
-	/* warps with roles of their own have named barriers */
-	if (!strcmp(e.ptx, "bar.sync 0;") && place_barrier(a->placer, e.site, named, sizeof named))
-		snprintf(e.ptx, sizeof e.ptx, "%s", named);
-	n = place_edit(a->placer, &e, a->trials ? PLACES : 1, to);
-	add_candidates(a, i, to, n);
-	if (n && e.kind != EDIT_CHANGE) {
-		const struct candidate first = { { to[0] }, 1, i, 0 };
-		const struct finding_edit placed = edit_of(a, &first, 0);
-
-		set_edit(a, i, &placed, NULL, true);
-	}
-	if (!a->trials)
-		return;
-	add_waits(a, i);
-	/* the example is of one warp, but others may be involved as well */
-	if (warp && place_barrier(a->placer, e.site, e.ptx, sizeof e.ptx))
-		add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
-	if (e.kind != EDIT_BETWEEN || strncmp(e.ptx, "bar", 3) || !strcmp(e.ptx, "bar.sync 0;")
-		|| !strncmp(e.ptx, "barrier.cluster", 15))
-		return;
-	snprintf(e.ptx, sizeof e.ptx, "bar.sync 0;");
-	add_candidates(a, i, to, place_edit(a->placer, &e, PLACES, to));
-}
 
 /* Is the edit at the instruction that the hint of the finding names? */
 static bool at_its_edit(const struct finding *f, const struct finding_edit *e)
@@ -215,8 +83,8 @@ static struct finding_edit edit_from(const struct attempt *a, const struct trial
 {
 	struct finding_edit e = t->edit;
 
-	e.site = place_site(a->placer, t->site.line, t->site.ptx);
-	e.until = t->until.line ? place_site(a->placer, t->until.line, t->until.ptx) : 0;
+	e.site = place_site(a->c.placer, t->site.line, t->site.ptx);
+	e.until = t->until.line ? place_site(a->c.placer, t->until.line, t->until.ptx) : 0;
 	return e;
 }
 
@@ -233,7 +101,7 @@ static void add_following(struct attempt *a, const struct candidate *c,
 
 		if (is_known(a, &r->at[k].key))
 			continue;
-		n = place_edit(a->placer, &e, PLACES, to);
+		n = place_edit(a->c.placer, &e, PLACES, to);
 		for (size_t i = 0; i < n && i < TRIED && a->following.n < MAX_FOLLOWING; i++) {
 			both.place[1] = to[i];
 			both.nplaces = 2;
@@ -266,7 +134,7 @@ static uint32_t count_left(const struct attempt *a, const struct trial_result *r
 
 		for (size_t k = 0; k < i && first; k++)
 			first = !is_open(a, k) || !has_key(r, &a->of[k].key)
-				|| !same_places(a->f[i], a->f[k]);
+				|| !same_places(a->c.f[i], a->c.f[k]);
 		n += first;
 	}
 	return n;
@@ -278,7 +146,7 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 	const bool swap = c->nplaces == 2 && c->place[0].insn == c->place[1].insn
 		&& c->place[0].kind == c->place[1].kind && !c->place[0].moved
 		&& place_rank(&c->place[0]) > place_rank(&c->place[1]);
-	struct finding_edit e = edit_of(a, c, swap), also = edit_of(a, c, !swap);
+	struct finding_edit e = candidate_edit(&a->c, c, swap), also = candidate_edit(&a->c, c, !swap);
 
 	e.verified = r->n ? VERIFIED_PART : VERIFIED_CLEAN;
 	e.left = count_left(a, r);
@@ -290,7 +158,7 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 			continue;
 		a->of[i].solved = true;
 		/* the hint of a hang names the wait that seemed to be the culprit */
-		set_edit(a, i, &e, &also, !a->f[i]->nwaiters || at_its_edit(a->f[i], &e));
+		candidates_show(&a->c, i, &e, &also, !a->c.f[i]->nwaiters || at_its_edit(a->c.f[i], &e));
 		check_culprit(a->check, i);
 	}
 }
@@ -298,15 +166,15 @@ static void keep(struct attempt *a, const struct candidate *c, const struct tria
 /* The edit that a finding shows was tried, and the launch was not clean. */
 static void refute(struct attempt *a, const struct candidate *c)
 {
-	const struct finding_edit e = edit_of(a, c, 0);
+	const struct finding_edit e = candidate_edit(&a->c, c, 0);
 
 	for (size_t i = 0; i < a->n && c->nplaces == 1; i++) {
-		struct finding_edit shown = a->f[i]->edit;
+		struct finding_edit shown = a->c.f[i]->edit;
 
 		if (a->of[i].solved || shown.verified || !edit_same(&shown, &e))
 			continue;
 		shown.verified = VERIFIED_NOT;
-		set_edit(a, i, &shown, NULL, true);
+		candidates_show(&a->c, i, &shown, NULL, true);
 	}
 }
 
@@ -329,7 +197,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 
 	for (unsigned k = 0; k < c->nplaces; k++)
 		vec_push(&a->kept, c->place[k]);
-	place_apply(a->placer, a->kept.at, a->kept.n, &text);
+	place_apply(a->c.placer, a->kept.at, a->kept.n, &text);
 	a->kept.n = kept;
 	q.n = text.n;
 	trials_try(a->trials, text.at, &q, r);
@@ -340,11 +208,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 /* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */
 static bool vacuous(const struct candidate *c, const struct trial_result *r)
 {
-	bool parity = false;
-
-	for (unsigned k = 0; k < c->nplaces; k++)
-		parity |= *c->place[k].form == '^';
-	return parity && r->idle;
+	return c->waits && r->idle;
 }
 
 /* Keeps the candidate if it leaves no finding. */
@@ -371,8 +235,8 @@ static bool has_time(const struct attempt *a)
 /* Keeps the first candidate that leaves no finding. */
 static bool find_clean(struct attempt *a)
 {
-	for (size_t k = 0; k < a->candidate.n && has_time(a); k++) {
-		const struct candidate *c = &a->candidate.at[k];
+	for (size_t k = 0; k < a->c.all.n && has_time(a); k++) {
+		const struct candidate *c = &a->c.all.at[k];
 
 		if (!a->of[c->finding].solved && try_clean(a, c))
 			return true;
@@ -387,8 +251,8 @@ static bool find_best(struct attempt *a)
 	struct trial_result best = { 0 };
 	const struct candidate *with = NULL;
 
-	for (size_t k = 0; k < a->candidate.n && has_time(a); k++) {
-		const struct candidate *c = &a->candidate.at[k];
+	for (size_t k = 0; k < a->c.all.n && has_time(a); k++) {
+		const struct candidate *c = &a->c.all.at[k];
 		struct trial_result r;
 
 		if (a->of[c->finding].solved)
@@ -421,7 +285,7 @@ static bool can_pair(const struct attempt *a, const struct candidate *x, const s
 /* Keeps the first two candidates that leave no finding together, where neither one helps alone. */
 static bool find_pair(struct attempt *a)
 {
-	const size_t n = a->candidate.n < PAIRED ? a->candidate.n : PAIRED;
+	const size_t n = a->c.all.n < PAIRED ? a->c.all.n : PAIRED;
 
 	for (size_t i = 0; i < a->following.n && has_time(a); i++)
 		if (!a->of[a->following.at[i].finding].solved && try_clean(a, &a->following.at[i]))
@@ -429,7 +293,7 @@ static bool find_pair(struct attempt *a)
 	/* in the order of the sum of their numbers */
 	for (size_t sum = 1; sum + 2 < 2 * n; sum++)
 		for (size_t i = sum < n ? 0 : sum - n + 1; 2 * i < sum; i++) {
-			const struct candidate *x = &a->candidate.at[i], *y = &a->candidate.at[sum - i];
+			const struct candidate *x = &a->c.all.at[i], *y = &a->c.all.at[sum - i];
 			struct candidate both = *x;
 
 			if (!can_pair(a, x, y))
@@ -455,8 +319,8 @@ static int by_order(const void *a, const void *b)
 /* One edit usually removes all findings. */
 static void try_all(struct attempt *a)
 {
-	if (a->candidate.n)
-		qsort(a->candidate.at, a->candidate.n, sizeof *a->candidate.at, by_order);
+	if (a->c.all.n)
+		qsort(a->c.all.at, a->c.all.n, sizeof *a->c.all.at, by_order);
 	for (unsigned round = 0; round < ROUNDS && count_open(a); round++)
 		if (find_clean(a) || (!find_best(a) && !find_pair(a)))
 			break;
@@ -471,12 +335,12 @@ static void explain_untried(struct attempt *a)
 		: has_time(a) ? UNTRIED_not_patched : UNTRIED_no_time;
 
 	for (size_t i = 0; i < a->n; i++) {
-		struct finding_edit e = a->f[i]->edit;
+		struct finding_edit e = a->c.f[i]->edit;
 
 		if (!*e.ptx || e.verified || !a->of[i].counts)
 			continue;
 		e.untried = why;
-		set_edit(a, i, &e, &a->f[i]->also, true);
+		candidates_show(&a->c, i, &e, &a->c.f[i]->also, true);
 	}
 }
 
@@ -484,18 +348,18 @@ double attempt_edits(struct trials *trials, const struct ptx_module *m, struct c
 	struct attempt_finding *of, const struct attempt_limits *limits, enum finding_untried untried)
 {
 	struct attempt a = { .trials = trials, .check = check, .of = of, .limits = *limits,
-		.untried = untried };
+		.untried = untried, .c = { .check = check, .of = of, .tried = trials } };
 
-	a.n = check_findings(check, &a.f);
-	a.placer = m ? placer_open(m) : NULL;
+	a.n = check_findings(check, &a.c.f);
+	a.c.placer = m ? placer_open(m) : NULL;
 	for (size_t i = 0; i < a.n && m; i++)
-		place_finding(&a, i);
+		candidates_add(&a.c, i);
 	if (trials)
 		try_all(&a);
 	explain_untried(&a);
 	if (m)
-		placer_close(a.placer);
-	vec_free(&a.candidate);
+		placer_close(a.c.placer);
+	vec_free(&a.c.all);
 	vec_free(&a.following);
 	vec_free(&a.kept);
 	return a.used;

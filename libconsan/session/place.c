@@ -212,6 +212,24 @@ static void add_before_acquire(struct places *p, uint32_t to)
 			}
 }
 
+/* Behind the last synchronization that precedes on every path, which may be a loop of its own. */
+static void add_behind_acquire(struct places *p, uint32_t to)
+{
+	const struct flow *w = p->w;
+	uint32_t b = w->g->block_of[to], i = to, below = UINT32_MAX;
+
+	for (; b != UINT32_MAX; below = b, b = w->idom[b], i = b == UINT32_MAX ? 0 : w->block[b].end)
+		while (i-- > w->block[b].first) {
+			if (!synchronizes(&w->f->insn[i]))
+				continue;
+			if (below == UINT32_MAX)
+				add(p, i, EDIT_AFTER);
+			else
+				add_start(p, below);
+			return;
+		}
+}
+
 /* ---- instructions by site ---- */
 
 static const struct ptx_insn *find(const struct ptx_module *m, uint32_t site,
@@ -390,6 +408,41 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, size_t mo
 	return with_copies(p.w, to, p.n, most);
 }
 
+size_t place_beside(struct placer *placer, const struct finding_edit *e, struct place to[PLACES])
+{
+	const struct ptx_func *f;
+	const struct ptx_insn *x = find(placer->m, e->site, &f);
+	struct places p = { .ptx = e->ptx, .to = to, .in_order = true };
+
+	if (!x)
+		return 0;
+	p.w = flow_of(placer, f);
+	if (e->kind == EDIT_AFTER) {
+		add_before_release(&p, (uint32_t)(x - f->insn));
+	} else {
+		add_behind_acquire(&p, (uint32_t)(x - f->insn));
+		add_before_acquire(&p, (uint32_t)(x - f->insn));
+	}
+	return with_copies(p.w, to, p.n, PLACES);
+}
+
+size_t place_outside(struct placer *placer, const struct finding_edit *e, struct place to[PLACES])
+{
+	const struct ptx_func *f;
+	const struct ptx_insn *x = find(placer->m, e->site, &f);
+	struct places p = { .ptx = e->ptx, .to = to };
+	uint32_t loop;
+
+	if (!x)
+		return 0;
+	p.w = flow_of(placer, f);
+	loop = p.w->block[p.w->g->block_of[x - f->insn]].loop;
+	if (loop == UINT32_MAX || p.w->idom[loop] == UINT32_MAX)
+		return 0;
+	add_end(&p, p.w->idom[loop]);
+	return p.n;
+}
+
 bool place_barrier(struct placer *p, uint32_t site, char *to, size_t n)
 {
 	const struct ptx_module *m = p->m;
@@ -434,5 +487,6 @@ bool place_same(const struct place *a, const struct place *b)
 		same |= a->kind != EDIT_CHANGE || (a->insn->op == b->insn->op
 			&& flow_same_chain(a->insn->loc, b->insn->loc, a->own));
 	return same && a->wide == b->wide && a->kind == b->kind && a->moved == b->moved
-		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
+		&& !strcmp(a->kind == EDIT_CHANGE && *a->form ? a->form : a->ptx,
+			b->kind == EDIT_CHANGE && *b->form ? b->form : b->ptx);
 }

@@ -172,7 +172,7 @@ static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
 	rj_put_text(o, "ptx", e->ptx);
 	rj_put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
 	rj_put_text(o, "verified", edit_verified_name(e->verified));
-	if (!*e->ptx)
+	if (!*e->ptx || e->kind != EDIT_CHANGE)
 		rj_put_text(o, "what", e->form);
 	if (e->untried)
 		rj_put_text(o, "untried", edit_untried_name(e->untried));

@@ -1,0 +1,38 @@
+/* candidate: the edits that are worth a trial for the findings of a launch. */
+#ifndef CONSAN_CANDIDATE_H
+#define CONSAN_CANDIDATE_H
+
+#include "attempt.h"
+#include "place.h"
+
+#include "libconsan/check/check.h"
+
+enum { MAX_CANDIDATES = 96 }; /* of a launch */
+
+struct candidate {
+	struct place place[2]; /* made together */
+	unsigned nplaces;
+	size_t finding;
+	unsigned order; /* the lowest is tried first */
+	bool waits;     /* adds or changes a wait, which may now return at once */
+};
+
+struct candidates {
+	struct placer *placer;
+	struct check *check;
+	const struct finding *const *f; /* check_findings() */
+	const struct attempt_finding *of;
+	bool tried;     /* false: only the places of edits are needed */
+	VEC(struct candidate) all;
+};
+
+/* Finds the place of finding i's edit, which it shows from now on, and adds what can be tried. */
+void candidates_add(struct candidates *c, size_t i);
+/* Part k of the candidate as an edit of its finding; EDIT_NONE: it has no such part. */
+struct finding_edit candidate_edit(const struct candidates *c, const struct candidate *x,
+	unsigned k);
+/* Finding i shows this edit from now on; also: NULL, or to be made with it. hint: its hint stays. */
+void candidates_show(struct candidates *c, size_t i, const struct finding_edit *e,
+	const struct finding_edit *also, bool hint);
+
+#endif
