@@ -75,8 +75,8 @@ static void after_fork_child(void)
 	pthread_mutex_unlock(&device.lock);
 }
 
-/* The newest image of the program itself determines the emulated architecture. Libraries
- * count only if the program has no image: they carry images for every architecture. */
+/* The newest image in the program's file determines the emulated architecture; if it has none, what
+ * the program makes or reads before it asks for the GPU. */
 static void hint_architectures(struct consan *c)
 {
 	bool own = false;
@@ -227,6 +227,9 @@ void unchecked(const char *kernel, bool launched, const char *why)
 
 void remark_static_runtime(const char *path)
 {
+	for (size_t i = 0; i < device.static_runtime.n; i++)
+		if (!strcmp(device.static_runtime.at[i], path))
+			return; /* it was loaded before */
 	vec_push(&device.static_runtime, base_strdup(path));
 	if (!*path)
 		print_error("the CUDA runtime of this program is linked statically and its symbols "

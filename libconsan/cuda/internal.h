@@ -46,8 +46,7 @@ void remark_static_runtime(const char *path);
 /* Such a runtime may be about to begin: it asks the driver for tables that only the real one has,
  * and fails. What it was to launch is not checked. */
 void static_runtime_used(void);
-/* The program has an image for this architecture. The default of --arch is the newest image
- * of the program itself. */
+/* The program has an image for this architecture, in its file (of_program) or made or read by it. */
 void device_arch_hint(unsigned sm, char suffix, bool of_program);
 
 void device_name(char *to, size_t n); /* snprintf()s the name; requires device_ready() */

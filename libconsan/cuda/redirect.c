@@ -12,15 +12,19 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
-	JUMP = 5,    /* bytes at the start of a function: jmp rel32 to its island */
-	ISLAND = 16, /* bytes of an island, within reach of rel32: jmp *0(%rip), the address */
+	JUMP = 5,      /* bytes at the start of a function: jmp rel32 to its slot of an island */
+	ABSOLUTE = 14, /* bytes of jmp *0(%rip) and the address */
+	ISLAND = 16,   /* bytes of a slot, which has such a jump */
 };
 
 /* A mapped ELF file. Each offset in it is checked against its size. */
@@ -100,59 +104,112 @@ static bool has_fatbin(const struct elf *f)
 	return false;
 }
 
-/* Maps memory within reach of a rel32 jump from each function of the object. */
-static uint8_t *island_page(uint64_t near, size_t bytes)
-{
-	uint64_t step, at;
-	void *page;
-
-	for (step = 1; step < 1024; step++) {
-		for (int sign = -1; sign <= 1; sign += 2) {
-			at = (near & ~UINT64_C(0xfffff)) + (uint64_t)(sign * (int64_t)(step << 20));
-			page = mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-			if (page == (void *)at)
-				return page;
-			if (page != MAP_FAILED)
-				munmap(page, bytes);
-		}
-	}
-	return NULL;
-}
-
 struct island {
 	uint8_t *at;
 	size_t used, size;
 };
 
-/* ThreadSanitizer has no shadow memory for writes to program text. */
+/* Can the function jump to the island's next slot? */
+static bool reaches(const struct island *island, const uint8_t *function)
+{
+	int64_t distance = island->at + island->used - (function + JUMP);
+
+	return island->at && island->used + ISLAND <= island->size && (int32_t)distance == distance;
+}
+
+/* The free address nearest to `near` for a mapping of so many bytes, below it if one is in reach:
+ * above the program is its heap, which grows. 0: all within reach is taken. */
+static uint64_t free_address(uint64_t near, size_t bytes)
+{
+	const uint64_t reach = UINT64_C(0x7ff00000), lowest = 1 << 16;
+	uint64_t from, to, end = lowest, below = 0, above = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t size = 0;
+
+	while (maps && getline(&line, &size, maps) > 0) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2)
+			continue;
+		if (from >= end && from - end >= bytes) {
+			if (from <= near && near - (from - bytes) < reach)
+				below = from - bytes;
+			if (from > near && !above && end + bytes - near < reach)
+				above = end;
+		}
+		end = to;
+	}
+	if (maps)
+		fclose(maps);
+	free(line);
+	return below ? below : above;
+}
+
+/* Maps memory within reach of a rel32 jump from the function. */
+static bool new_island(struct island *island, const uint8_t *function, size_t bytes)
+{
+	uint64_t at;
+	void *page;
+
+	/* another thread may take the address first */
+	for (unsigned tries = 0; tries < 8; tries++) {
+		at = free_address((uintptr_t)function, bytes);
+		page = at ? mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) : MAP_FAILED;
+		if (at && page == (void *)at) {
+			*island = (struct island){ page, 0, bytes };
+			return true;
+		}
+		if (page != MAP_FAILED)
+			munmap(page, bytes);
+	}
+	return false;
+}
+
+static void close_island(struct island *island)
+{
+	if (island->at)
+		mprotect(island->at, island->size, PROT_READ | PROT_EXEC);
+}
+
+/* Writes jmp *0(%rip) and the address. */
+static void write_absolute(uint8_t *at, void *to)
+{
+	static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 };
+
+	memcpy(at, jump, sizeof jump);
+	memcpy(at + sizeof jump, &to, sizeof to);
+}
+
+/* Replaces the function's beginning by a jump. island: NULL, no memory is within reach: then `to` is
+ * written into the function. ThreadSanitizer has no shadow memory for writes to program text. */
 __attribute__((no_sanitize("thread")))
 static bool patch(uint8_t *function, void *to, struct island *island)
 {
-	static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 };
 	uintptr_t page = (uintptr_t)function & ~UINT64_C(4095);
-	size_t n = (uintptr_t)function + JUMP - page;
-	uint8_t *slot = island->at + island->used;
-	int64_t distance = slot - (function + JUMP);
-	int32_t near = (int32_t)distance;
+	size_t n = (uintptr_t)function + (island ? JUMP : ABSOLUTE) - page;
+	uint8_t *slot;
+	int32_t near;
 
-	if (near != distance || island->used + ISLAND > island->size)
-		return false;
 	/* stays executable: the dynamic linker itself may run code of this page */
 	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE | PROT_EXEC))
 		return false;
-	memcpy(slot, jump, sizeof jump);
-	memcpy(slot + sizeof jump, &to, sizeof to);
-	island->used += ISLAND;
-	function[0] = 0xe9;
-	memcpy(function + 1, &near, sizeof near);
+	if (island) {
+		slot = island->at + island->used;
+		near = (int32_t)(slot - (function + JUMP));
+		write_absolute(slot, to);
+		island->used += ISLAND;
+		function[0] = 0xe9;
+		memcpy(function + 1, &near, sizeof near);
+	} else {
+		write_absolute(function, to);
+	}
 	return !mprotect((void *)page, n, PROT_READ | PROT_EXEC);
 }
 
-/* Can a jump be written? Functions are aligned to 16, so that padding follows a short one. */
-static bool fits_jump(const uint8_t *function, uint64_t size)
+/* Can a jump of n bytes be written? Functions are aligned to 16, so that padding follows a short one. */
+static bool fits_jump(const uint8_t *function, uint64_t size, size_t n)
 {
-	return size >= JUMP || (uintptr_t)function % 16 == 0;
+	return size >= n || (uintptr_t)function % 16 == 0;
 }
 
 static bool is_runtime_name(const char *name)
@@ -204,7 +261,9 @@ static const char *symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
 static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 {
 	const struct symbols symbols = symbols_of(f, symbol_table(f, path));
+	const size_t bytes = (entry_point_count * ISLAND + 4095) & ~(size_t)4095;
 	struct island island = { 0 };
+	bool near, nowhere = false;
 	unsigned done = 0;
 	uint8_t *function;
 	void *to;
@@ -218,18 +277,20 @@ static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 			continue;
 		function = (uint8_t *)base + symbol->st_value;
 		to = entry_point_runtime(name);
-		if (!to || !fits_jump(function, symbol->st_size))
+		if (!to || !fits_jump(function, symbol->st_size, JUMP))
 			continue;
-		if (!island.at) {
-			island.size = (entry_point_count * ISLAND + 4095) & ~(size_t)4095;
-			island.at = island_page((uintptr_t)function, island.size);
-			if (!island.at)
-				return 0;
+		near = reaches(&island, function);
+		if (!near && !nowhere) {
+			close_island(&island);
+			near = new_island(&island, function, bytes);
+			nowhere = !near;
 		}
-		done += patch(function, to, &island);
+		if (near)
+			done += patch(function, to, &island);
+		else if (fits_jump(function, symbol->st_size, ABSOLUTE))
+			done += patch(function, to, NULL);
 	}
-	if (island.at)
-		mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
+	close_island(&island);
 	return done;
 }
 
@@ -307,16 +368,13 @@ static void on_loading(void)
 
 static void hook_loading(void)
 {
-	struct island island = { .size = 4096 };
+	struct island island = { 0 };
 	uint8_t *hook = (uint8_t *)_r_debug.r_brk;
 
-	if (!hook || !fits_jump(hook, 0))
+	if (!hook || !fits_jump(hook, 0, JUMP))
 		return;
-	island.at = island_page((uintptr_t)hook, island.size);
-	if (!island.at)
-		return;
-	patch(hook, (void *)on_loading, &island);
-	mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
+	patch(hook, (void *)on_loading, new_island(&island, hook, 4096) ? &island : NULL);
+	close_island(&island);
 }
 
 __attribute__((constructor)) static void start_redirection(void)

@@ -50,7 +50,7 @@ $(BUILD)/tests/cuda/calls_plain: tests/cuda/calls.cu
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
-	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
 
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)
