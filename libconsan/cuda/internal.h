@@ -43,9 +43,9 @@ void remark_unsupported(const char *name);
 /* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
  * found: it is linked statically and its symbols are stripped. */
 void remark_static_runtime(const char *path);
-/* Such a runtime may be about to begin: it asks the driver for tables that only the real one has,
- * and fails. What it was to launch is not checked. */
-void static_runtime_used(void);
+/* Such a runtime of this object begins: it asks the driver for tables that only the real one has, and
+ * fails. What it was to launch is not checked. */
+void static_runtime_used(const char *path);
 /* The program has an image for this architecture, in its file (of_program) or made or read by it. */
 void device_arch_hint(unsigned sm, char suffix, bool of_program);
 

@@ -1,215 +1,27 @@
 /* redirect: redirects a statically linked CUDA runtime to this library.
  *
- * nvcc links the runtime statically by default. Its functions are local symbols of the
- * program; the first bytes of each are replaced by a jump to our function. This runs before
- * the constructors of the program (-z initfirst), because these register the kernels.
- * Libraries that the program opens later are handled in the dynamic linker's hook for
+ * nvcc links the runtime statically by default. Its functions are local symbols of the program, or
+ * have none if it is stripped (stripped.h); the first bytes of each are replaced by a jump to our
+ * function. This runs before the constructors of the program (-z initfirst), because these register
+ * the kernels. Libraries that the program opens later are handled in the dynamic linker's hook for
  * debuggers, _dl_debug_state(), which is called after they are mapped and before their
  * constructors run. The driver and a shared runtime rarely need this: the dynamic linker
  * finds our symbols first. */
 #include "internal.h"
+#include "elf_file.h"
 #include "entry_points.h"
+#include "jump.h"
+#include "stripped.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <link.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum {
-	JUMP = 5,      /* bytes at the start of a function: jmp rel32 to its slot of an island */
-	ABSOLUTE = 14, /* bytes of jmp *0(%rip) and the address */
-	ISLAND = 16,   /* bytes of a slot, which has such a jump */
-};
-
-/* A mapped ELF file. Each offset in it is checked against its size. */
-struct elf {
-	const uint8_t *at;
-	size_t size;
-	const Elf64_Shdr *section;
-	size_t sections;
-};
-
-static bool within(const struct elf *f, uint64_t at, uint64_t n)
-{
-	return at <= f->size && n <= f->size - at;
-}
-
-static bool elf_map(struct elf *f, const char *path)
-{
-	const Elf64_Ehdr *h;
-	struct stat st;
-	void *at;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) || st.st_size < (off_t)sizeof *h) {
-		close(fd);
-		return false;
-	}
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
-		return false;
-	*f = (struct elf){ .at = at, .size = (size_t)st.st_size };
-	h = at;
-	if (!memcmp(h->e_ident, ELFMAG, SELFMAG) && h->e_ident[EI_CLASS] == ELFCLASS64
-			&& h->e_shentsize == sizeof(Elf64_Shdr)
-			&& within(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr))) {
-		f->section = (const void *)(f->at + h->e_shoff);
-		f->sections = h->e_shnum;
-	}
-	return true;
-}
-
-static void elf_unmap(struct elf *f)
-{
-	munmap((void *)f->at, f->size);
-}
-
-static const Elf64_Shdr *section_of_type(const struct elf *f, uint32_t type)
-{
-	for (size_t i = 0; i < f->sections; i++)
-		if (f->section[i].sh_type == type
-				&& within(f, f->section[i].sh_offset, f->section[i].sh_size))
-			return &f->section[i];
-	return NULL;
-}
 
 /* Does the object have device code as nvcc embeds it? strip keeps this section. */
 static bool has_fatbin(const struct elf *f)
 {
-	const Elf64_Ehdr *h = (const void *)f->at;
-	const Elf64_Shdr *names;
-
-	if (h->e_shstrndx >= f->sections)
-		return false;
-	names = &f->section[h->e_shstrndx];
-	if (!within(f, names->sh_offset, names->sh_size))
-		return false;
-	for (size_t i = 0; i < f->sections; i++) {
-		uint64_t at = f->section[i].sh_name;
-
-		if (at < names->sh_size && names->sh_size - at >= sizeof ".nvFatBinSegment"
-				&& !strcmp((const char *)f->at + names->sh_offset + at,
-					".nvFatBinSegment"))
-			return true;
-	}
-	return false;
-}
-
-struct island {
-	uint8_t *at;
-	size_t used, size;
-};
-
-/* Can the function jump to the island's next slot? */
-static bool reaches(const struct island *island, const uint8_t *function)
-{
-	int64_t distance = island->at + island->used - (function + JUMP);
-
-	return island->at && island->used + ISLAND <= island->size && (int32_t)distance == distance;
-}
-
-/* The free address nearest to `near` for a mapping of so many bytes, below it if one is in reach:
- * above the program is its heap, which grows. 0: all within reach is taken. */
-static uint64_t free_address(uint64_t near, size_t bytes)
-{
-	const uint64_t reach = UINT64_C(0x7ff00000), lowest = 1 << 16;
-	uint64_t from, to, end = lowest, below = 0, above = 0;
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t size = 0;
-
-	while (maps && getline(&line, &size, maps) > 0) {
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2)
-			continue;
-		if (from >= end && from - end >= bytes) {
-			if (from <= near && near - (from - bytes) < reach)
-				below = from - bytes;
-			if (from > near && !above && end + bytes - near < reach)
-				above = end;
-		}
-		end = to;
-	}
-	if (maps)
-		fclose(maps);
-	free(line);
-	return below ? below : above;
-}
-
-/* Maps memory within reach of a rel32 jump from the function. */
-static bool new_island(struct island *island, const uint8_t *function, size_t bytes)
-{
-	uint64_t at;
-	void *page;
-
-	/* another thread may take the address first */
-	for (unsigned tries = 0; tries < 8; tries++) {
-		at = free_address((uintptr_t)function, bytes);
-		page = at ? mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) : MAP_FAILED;
-		if (at && page == (void *)at) {
-			*island = (struct island){ page, 0, bytes };
-			return true;
-		}
-		if (page != MAP_FAILED)
-			munmap(page, bytes);
-	}
-	return false;
-}
-
-static void close_island(struct island *island)
-{
-	if (island->at)
-		mprotect(island->at, island->size, PROT_READ | PROT_EXEC);
-}
-
-/* Writes jmp *0(%rip) and the address. */
-static void write_absolute(uint8_t *at, void *to)
-{
-	static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 };
-
-	memcpy(at, jump, sizeof jump);
-	memcpy(at + sizeof jump, &to, sizeof to);
-}
-
-/* Replaces the function's beginning by a jump. island: NULL, no memory is within reach: then `to` is
- * written into the function. ThreadSanitizer has no shadow memory for writes to program text. */
-__attribute__((no_sanitize("thread")))
-static bool patch(uint8_t *function, void *to, struct island *island)
-{
-	uintptr_t page = (uintptr_t)function & ~UINT64_C(4095);
-	size_t n = (uintptr_t)function + (island ? JUMP : ABSOLUTE) - page;
-	uint8_t *slot;
-	int32_t near;
-
-	/* stays executable: the dynamic linker itself may run code of this page */
-	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE | PROT_EXEC))
-		return false;
-	if (island) {
-		slot = island->at + island->used;
-		near = (int32_t)(slot - (function + JUMP));
-		write_absolute(slot, to);
-		island->used += ISLAND;
-		function[0] = 0xe9;
-		memcpy(function + 1, &near, sizeof near);
-	} else {
-		write_absolute(function, to);
-	}
-	return !mprotect((void *)page, n, PROT_READ | PROT_EXEC);
-}
-
-/* Can a jump of n bytes be written? Functions are aligned to 16, so that padding follows a short one. */
-static bool fits_jump(const uint8_t *function, uint64_t size, size_t n)
-{
-	return size >= n || (uintptr_t)function % 16 == 0;
+	return elf_section(f, ".nvFatBinSegment") != NULL;
 }
 
 static bool is_runtime_name(const char *name)
@@ -223,88 +35,74 @@ static bool is_runtime_name(const char *name)
 static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	const Elf64_Shdr *s = section_of_type(f, SHT_SYMTAB);
+	const Elf64_Shdr *s = elf_section_of_type(f, SHT_SYMTAB);
 
 	if (s || strncmp(slash ? slash + 1 : path, "libcudart.so", 12))
 		return s;
-	return section_of_type(f, SHT_DYNSYM);
+	return elf_section_of_type(f, SHT_DYNSYM);
 }
 
-struct symbols {
-	const Elf64_Sym *at;
-	size_t n;
-	const char *names;
-	uint64_t names_size; /* the last byte is 0 */
-};
-
-/* The symbols of a table; none if the table is NULL or malformed. */
-static struct symbols symbols_of(const struct elf *f, const Elf64_Shdr *table)
+static bool imports(const struct elf *f, const char *name)
 {
-	const Elf64_Shdr *names;
+	const struct symbols symbols = elf_symbols(f, elf_section_of_type(f, SHT_DYNSYM));
 
-	if (!table || table->sh_link >= f->sections)
-		return (struct symbols){ 0 };
-	names = &f->section[table->sh_link];
-	if (!within(f, names->sh_offset, names->sh_size) || !names->sh_size
-			|| f->at[names->sh_offset + names->sh_size - 1])
-		return (struct symbols){ 0 };
-	return (struct symbols){ (const void *)(f->at + table->sh_offset),
-		table->sh_size / sizeof(Elf64_Sym), (const char *)f->at + names->sh_offset, names->sh_size };
-}
-
-static const char *symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
-{
-	return symbol->st_name < s->names_size ? s->names + symbol->st_name : "";
-}
-
-/* Returns the number of redirected runtime functions. */
-static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
-{
-	const struct symbols symbols = symbols_of(f, symbol_table(f, path));
-	const size_t bytes = (entry_point_count * ISLAND + 4095) & ~(size_t)4095;
-	struct island island = { 0 };
-	bool near, nowhere = false;
-	unsigned done = 0;
-	uint8_t *function;
-	void *to;
-
-	for (size_t i = 0; i < symbols.n; i++) {
-		const Elf64_Sym *symbol = symbols.at + i;
-		const char *name = symbol_name(&symbols, symbol);
-
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_value
-				|| !is_runtime_name(name))
-			continue;
-		function = (uint8_t *)base + symbol->st_value;
-		to = entry_point_runtime(name);
-		if (!to || !fits_jump(function, symbol->st_size, JUMP))
-			continue;
-		near = reaches(&island, function);
-		if (!near && !nowhere) {
-			close_island(&island);
-			near = new_island(&island, function, bytes);
-			nowhere = !near;
-		}
-		if (near)
-			done += patch(function, to, &island);
-		else if (fits_jump(function, symbol->st_size, ABSOLUTE))
-			done += patch(function, to, NULL);
-	}
-	close_island(&island);
-	return done;
+	for (size_t i = 0; i < symbols.n; i++)
+		if (symbols.at[i].st_shndx == SHN_UNDEF
+				&& !strcmp(elf_symbol_name(&symbols, symbols.at + i), name))
+			return true;
+	return false;
 }
 
 /* Does the object register its kernels through the dynamic linker? The call then reaches us,
  * whichever runtime library the object was linked with. */
 static bool has_shared_runtime(const struct elf *f)
 {
-	const struct symbols symbols = symbols_of(f, section_of_type(f, SHT_DYNSYM));
+	return imports(f, "__cudaRegisterFatBinary");
+}
 
-	for (size_t i = 0; i < symbols.n; i++)
-		if (symbols.at[i].st_shndx == SHN_UNDEF
-				&& !strcmp(symbol_name(&symbols, symbols.at + i), "__cudaRegisterFatBinary"))
-			return true;
-	return false;
+/* Can there be a runtime without symbols? In code of kernels, and in what loads the driver, as a runtime
+ * does. */
+static bool may_have_runtime(const struct elf *f)
+{
+	const Elf64_Shdr *s = elf_section(f, ".rodata");
+
+	if (has_fatbin(f))
+		return !has_shared_runtime(f);
+	return s && imports(f, "dlsym")
+		&& memmem(f->at + s->sh_offset, s->sh_size, "libcuda.so.1", sizeof "libcuda.so.1");
+}
+
+struct redirection { struct jumps jumps; uint64_t base; unsigned done; };
+
+static void redirect_function(void *user, const char *name, uint64_t address, uint64_t size)
+{
+	void *to = is_runtime_name(name) ? entry_point_runtime(name) : NULL;
+	struct redirection *r = user;
+
+	if (to)
+		r->done += jump_write(&r->jumps, (uint8_t *)r->base + address, size, to);
+}
+
+/* Returns the number of redirected runtime functions. */
+static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
+{
+	const struct symbols symbols = elf_symbols(f, symbol_table(f, path));
+	struct redirection r = { .base = base };
+	char *real;
+
+	for (size_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *s = symbols.at + i;
+
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_value)
+			redirect_function(&r, elf_symbol_name(&symbols, s), s->st_value, s->st_size);
+	}
+	if (!r.done && may_have_runtime(f)) {
+		real = realpath(path, NULL); /* of the program, it is a link in /proc */
+		stripped_functions(f, real ? real : path, redirect_function, &r);
+		free(real);
+	}
+	jumps_end(&r.jumps);
+	return r.done;
 }
 
 static bool is_us(const struct dl_phdr_info *info)
@@ -368,13 +166,12 @@ static void on_loading(void)
 
 static void hook_loading(void)
 {
-	struct island island = { 0 };
 	uint8_t *hook = (uint8_t *)_r_debug.r_brk;
+	struct jumps jumps = { 0 };
 
-	if (!hook || !fits_jump(hook, 0, JUMP))
-		return;
-	patch(hook, (void *)on_loading, new_island(&island, hook, 4096) ? &island : NULL);
-	close_island(&island);
+	if (hook)
+		jump_write(&jumps, hook, 0, (void *)on_loading);
+	jumps_end(&jumps);
 }
 
 __attribute__((constructor)) static void start_redirection(void)

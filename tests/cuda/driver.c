@@ -423,8 +423,8 @@ static int no_file(void)
 	return 0;
 }
 
-/* A library whose runtime consan cannot take over: it is stripped. */
-static int stripped_plugin(void)
+/* A library whose runtime consan cannot take over. */
+static int unknown_plugin(void)
 {
 	CUmodule m;
 	CUfunction f;
@@ -433,7 +433,7 @@ static int stripped_plugin(void)
 
 	if (good(&m, &f))
 		return 1;
-	lib = dlopen("./stripped.so", RTLD_NOW);
+	lib = dlopen("./unknown.so", RTLD_NOW);
 	CHECK(lib);
 	small = (int (*)(void))dlsym(lib, "small");
 	CHECK(small && small());
@@ -460,7 +460,7 @@ int main(int argc, char **argv)
 		{ "missing", missing }, { "refused", refused }, { "stale", stale },
 		{ "completion-event", completion_event }, { "unknown-attribute", unknown_attribute },
 		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
-		{ "unsupported", unsupported }, { "stripped-plugin", stripped_plugin },
+		{ "unsupported", unsupported }, { "unknown-plugin", unknown_plugin },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

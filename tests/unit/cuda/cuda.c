@@ -63,6 +63,18 @@ Test(cuda, runtime_shared, .timeout = 200)
 	}
 }
 
+/* A static runtime without symbols, found by its bytes. */
+Test(cuda, runtime_stripped, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./stripped %s", api[i].name);
+		expect(words, api[i].status, "0 errors");
+	}
+	cr_assert_not(has(output, "libcudart_static"), "%s", output);
+}
+
 Test(cuda, linked_against_ours)
 {
 	expect("./ours", 0, "0 errors");
@@ -93,7 +105,7 @@ Test(cuda, not_checked, .timeout = 200)
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
-		{ "stripped-plugin", "stripped.so" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
+		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
@@ -304,7 +316,7 @@ Test(cuda, bad_programs)
 
 Test(cuda, bad_images)
 {
-	cr_assert_neq(run("./stripped race"), 0);
+	cr_assert_neq(run("./unknown race"), 0);
 	cr_assert(has(output, "link with -cudart shared"), "%s", output);
 	cr_assert_neq(run("./sass"), 0);
 	cr_assert(has(output, "code=compute_90a"), "%s", output);
