@@ -25,6 +25,8 @@ struct image {
 	void *owned;                /* our copy of the bytes, or NULL */
 	void *const *parts;         /* fatbins of separately compiled files, or NULL */
 	struct consan_module *module;
+	const char *library;        /* consan_library() of the file that has it, or NULL */
+	bool made;                  /* the program made or read it: no file that is loaded has it */
 	int state;                  /* result of loading; -1: not loaded yet */
 	VEC(struct func *) func;
 	VEC(struct var *) var;
@@ -88,20 +90,7 @@ static char *ptx_of(const void *bytes, size_t size, bool newer, size_t *n, struc
 
 static int no_ptx(struct image *im, const char *has)
 {
-	const struct consan_device *d = device_info();
-	bool any = strstr(has, "compute_") != NULL;
-
-	if (any)
-		remark(REMARK_NOT_LOADED, "%s: no PTX for the emulated sm_%u%s (it has %s); "
-			"choose another GPU with --arch, or add "
-			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
-			im->name, d->sm, fatbin_suffix(d->suffix), has,
-			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
-	else
-		remark(REMARK_NOT_LOADED, "%s: has no PTX, only machine code (%s); "
-			"compile with -gencode=arch=compute_%u%s,code=compute_%u%s",
-			im->name, *has ? has : "no image at all",
-			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
+	remark_no_ptx(im->name, has, im->library, im->made);
 	return cudaErrorNoKernelImageForDevice;
 }
 
@@ -346,6 +335,8 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 		im->bytes = im->owned = dup_bytes(bytes, im->size);
 	owner = owner_of(given, &path);
 	name_image(im, owner, path);
+	im->library = path ? consan_library(path) : NULL;
+	im->made = owner == OF_NO_FILE;
 	hint_architecture(im, own == IMAGE_BORROW || owner != OF_PROGRAM ? owner : OF_NO_FILE);
 	handle_put(im, HANDLE_IMAGE, im);
 	*out = im;

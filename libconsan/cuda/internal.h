@@ -40,6 +40,9 @@ void device_call_asked(const void *thread);
 void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
 void remark_unsupported(const char *name);
+/* Reports a module without PTX. has: the images that it has; library: consan_library() of its file, or
+ * NULL; made: no file has it, the program made or read it. */
+void remark_no_ptx(const char *name, const char *has, const char *library, bool made);
 /* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
  * found: it is linked statically and its symbols are stripped. */
 void remark_static_runtime(const char *path);
