@@ -139,13 +139,28 @@ uint64_t inject_queue(CUstream s)
 	return cu.p_cuStreamGetId && !cu.p_cuStreamGetId(s, &id) ? id : (uintptr_t)s;
 }
 
-static bool unchecked(struct inject_launch *l, const char *why)
+static bool not_recorded(struct inject_launch *l)
 {
-	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
 	free(l->kernel);
 	l->kernel = NULL;
 	l->module = NULL;
 	return false;
+}
+
+static bool unchecked(struct inject_launch *l, const char *why)
+{
+	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+	return not_recorded(l);
+}
+
+static bool no_module(struct inject_launch *l)
+{
+	const char *library = consan_ignores_libraries(inject_session()) ? consan_calling_library() : NULL;
+
+	if (!library)
+		return unchecked(l, "its module holds no PTX that could be instrumented");
+	gpu_skip(inject_session(), l->kernel, l->queue);
+	return not_recorded(l);
 }
 
 static bool prepare_launch(struct inject_launch *l)
@@ -159,7 +174,7 @@ static bool prepare_launch(struct inject_launch *l)
 	l->kernel = base_strdup(name ? name : inject_name(l->f));
 	l->queue = inject_queue(l->stream);
 	if (!find_module(l))
-		return unchecked(l, "its module holds no PTX that could be instrumented");
+		return no_module(l);
 	choose_cluster(l);
 	raise_stack_limit(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);

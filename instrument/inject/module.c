@@ -70,7 +70,7 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 		inject_remark(REMARK_BAD_MODULE, "%s: the fatbin is truncated", name);
 		return NULL;
 	}
-	if (fatbin_choose(image, fatbin_size(image), sm, suffix, &best, &has, &e))
+	if (fatbin_choose(image, fatbin_size(image), sm, suffix, false, &best, &has, &e))
 		ptx = fatbin_unpack(&best, n, &e);
 	else
 		ptx = origin_find(image, fatbin_size(image), sm, suffix, n);

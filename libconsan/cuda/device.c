@@ -75,8 +75,8 @@ static void after_fork_child(void)
 	pthread_mutex_unlock(&device.lock);
 }
 
-/* The newest image of the program itself determines the emulated architecture. Libraries
- * count only if the program has no image: they carry images for every architecture. */
+/* The newest image in the program's file determines the emulated architecture; if it has none, what
+ * the program makes or reads before it asks for the GPU. */
 static void hint_architectures(struct consan *c)
 {
 	bool own = false;
@@ -108,9 +108,10 @@ static void remark_static_runtimes(struct consan *c)
 	if (!device.static_runtime.n)
 		return;
 	add_static_runtimes(&t);
-	text_printf(&t, ": the CUDA runtime is linked statically and its symbols are stripped: kernels of "
-		"this code are not checked; where it is yours, link with -cudart shared, or keep the "
-		"symbols");
+	text_printf(&t, ": the CUDA runtime is linked statically, its symbols are stripped, and no "
+		"libcudart_static.a of its version was found: kernels of this code are not checked; install "
+		"that version's nvidia-cuda-runtime package or CUDA Toolkit; where the code is yours, link "
+		"with -cudart shared, or keep the symbols");
 	consan_remark(c, REMARK_NOTE, t.at);
 	text_free(&t);
 }
@@ -229,22 +230,27 @@ void unchecked(const char *kernel, bool launched, const char *why)
 
 void remark_static_runtime(const char *path)
 {
+	for (size_t i = 0; i < device.static_runtime.n; i++)
+		if (!strcmp(device.static_runtime.at[i], path))
+			return; /* it was loaded before */
 	vec_push(&device.static_runtime, base_strdup(path));
 	if (!*path)
-		print_error("the CUDA runtime of this program is linked statically and its symbols "
-			"are stripped: link with -cudart shared, or keep the symbols");
+		print_error("the CUDA runtime of this program is linked statically, its symbols are "
+			"stripped, and no libcudart_static.a of its version was found: link with "
+			"-cudart shared, or keep the symbols");
 }
 
-void static_runtime_used(void)
+/* It asks for several tables. */
+void static_runtime_used(const char *path)
 {
-	struct text t = { 0 };
+	static _Atomic(const char *) last;
+	const char *slash = strrchr(path, '/');
 
-	if (!device.static_runtime.n)
+	if (atomic_exchange(&last, path) == path)
 		return;
-	add_static_runtimes(&t);
-	remark(REMARK_NOT_LOADED, "%s: a CUDA runtime that is linked statically and stripped was started",
-		t.at);
-	text_free(&t);
+	remark(REMARK_NOT_LOADED, "%s: its CUDA runtime is linked statically, its symbols are stripped, and no "
+		"libcudart_static.a of its version was found, so it could not start; install that version's "
+		"nvidia-cuda-runtime package or CUDA Toolkit", slash ? slash + 1 : path);
 }
 
 void remark_unsupported(const char *name)

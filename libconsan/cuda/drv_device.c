@@ -4,6 +4,7 @@
 #include "entry_points.h"
 
 #include <stdlib.h>
+#include <dlfcn.h>
 #include <string.h>
 
 struct context {
@@ -489,11 +490,30 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
 	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
 }
 
-/* NVRTC asks for a table, too, and works without it. */
+/* The tables that a CUDA runtime asks for first. */
+static bool is_runtime_table(const CUuuid *id)
+{
+	static const unsigned char known[][sizeof id->bytes] = {
+		{ 0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9 },
+		{ 0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9 },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(known); k++)
+		if (!memcmp(id->bytes, known[k], sizeof known[k]))
+			return true;
+	return false;
+}
+
+/* Private tables, by which NVIDIA's libraries reach into the driver. A runtime without symbols that was
+ * not found (redirect.c) fails without them; NVRTC, which asks for another one, works. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
+	Dl_info caller;
+
 	if (table)
 		*table = NULL;
-	static_runtime_used();
+	if (id && is_runtime_table(id))
+		static_runtime_used(dladdr(__builtin_return_address(0), &caller) && caller.dli_fname
+			? caller.dli_fname : "");
 	return CUDA_ERROR_NOT_FOUND;
 }

@@ -25,6 +25,8 @@ struct image {
 	void *owned;                /* our copy of the bytes, or NULL */
 	void *const *parts;         /* fatbins of separately compiled files, or NULL */
 	struct consan_module *module;
+	const char *library;        /* consan_library() of the file that has it, or NULL */
+	bool made;                  /* the program made or read it: no file that is loaded has it */
 	int state;                  /* result of loading; -1: not loaded yet */
 	VEC(struct func *) func;
 	VEC(struct var *) var;
@@ -66,30 +68,29 @@ static enum form form_of(const void *bytes, size_t size)
 
 /* ---- choosing ---- */
 
-static bool choose(const void *bytes, size_t size, struct fatbin_image *best,
-	struct text *has, struct consan_err *e)
+/* The PTX of a fatbin for the emulated GPU: what fits; or what its machine code was made from; or,
+ * if newer, generic PTX of a newer architecture, as the executor needs no architecture. free() it.
+ * NULL: there is none; `has` lists what there is. Or e: the fatbin is damaged. */
+static char *ptx_of(const void *bytes, size_t size, bool newer, size_t *n, struct text *has,
+	struct consan_err *e)
 {
 	const struct consan_device *d = device_info();
+	struct fatbin_image best = { 0 };
+	struct text again = { 0 };
+	char *ptx;
 
-	return fatbin_choose(bytes, size, d->sm, d->suffix, best, has, e);
+	if (fatbin_choose(bytes, size, d->sm, d->suffix, false, &best, has, e))
+		return fatbin_unpack(&best, n, e);
+	ptx = e->code ? NULL : origin_find(bytes, size, d->sm, d->suffix, n);
+	if (!ptx && newer && fatbin_choose(bytes, size, d->sm, d->suffix, true, &best, &again, e))
+		ptx = fatbin_unpack(&best, n, e);
+	text_free(&again);
+	return ptx;
 }
 
 static int no_ptx(struct image *im, const char *has)
 {
-	const struct consan_device *d = device_info();
-	bool any = strstr(has, "compute_") != NULL;
-
-	if (any)
-		remark(REMARK_NOT_LOADED, "%s: no PTX for the emulated sm_%u%s (it has %s); "
-			"choose another GPU with --arch, or add "
-			"-gencode=arch=compute_%u%s,code=compute_%u%s to nvcc",
-			im->name, d->sm, fatbin_suffix(d->suffix), has,
-			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
-	else
-		remark(REMARK_NOT_LOADED, "%s: has no PTX, only machine code (%s); "
-			"compile with -gencode=arch=compute_%u%s,code=compute_%u%s",
-			im->name, *has ? has : "no image at all",
-			d->sm, fatbin_suffix(d->suffix), d->sm, fatbin_suffix(d->suffix));
+	remark_no_ptx(im->name, has, im->library, im->made);
 	return cudaErrorNoKernelImageForDevice;
 }
 
@@ -139,13 +140,13 @@ static int load_bare(struct image *im, const char *ptx, size_t n)
 	return cudaErrorNoKernelImageForDevice;
 }
 
-/* Machine code: loads the PTX that it was made from. */
-static int load_origin(struct image *im, const char *has)
+/* A cubin: loads the PTX that it was made from. */
+static int load_cubin(struct image *im)
 {
 	const struct consan_device *d = device_info();
 	size_t n;
 	char *ptx = origin_find(im->bytes, im->size, d->sm, d->suffix, &n);
-	int error = ptx ? load_bare(im, ptx, n) : no_ptx(im, has);
+	int error = ptx ? load_bare(im, ptx, n) : no_ptx(im, "a cubin");
 
 	free(ptx);
 	return error;
@@ -153,22 +154,19 @@ static int load_origin(struct image *im, const char *has)
 
 static int load_fatbin(struct image *im)
 {
-	struct fatbin_image best = { 0 };
 	struct consan_err e = { 0 };
 	struct text has = { 0 };
 	char *ptx;
 	size_t n;
 	int error;
 
-	if (!choose(im->bytes, im->size, &best, &has, &e)) {
-		error = e.code ? bad_module(im, &e, cudaErrorInvalidKernelImage)
-			: load_origin(im, has.at ? has.at : "");
-	} else if (!(ptx = fatbin_unpack(&best, &n, &e))) {
-		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
-	} else {
+	ptx = ptx_of(im->bytes, im->size, true, &n, &has, &e);
+	if (ptx)
 		error = load_text(im, ptx, n);
-		free(ptx);
-	}
+	else
+		error = e.code ? bad_module(im, &e, cudaErrorInvalidKernelImage)
+			: no_ptx(im, has.at ? has.at : "");
+	free(ptx);
 	text_free(&has);
 	return error;
 }
@@ -179,7 +177,6 @@ static int load_fatbin(struct image *im)
 static int load_parts(struct image *im)
 {
 	VEC(char *) text = { 0 };
-	struct fatbin_image best;
 	struct text has = { 0 };
 	struct consan_err e = { 0 };
 	char *ptx;
@@ -187,13 +184,12 @@ static int load_parts(struct image *im)
 	int error;
 
 	for (i = 0; im->parts[i] && !e.code; i++)
-		if (choose(im->parts[i], fatbin_size(im->parts[i]), &best, &has, &e)
-				&& (ptx = fatbin_unpack(&best, &n, &e)))
+		if ((ptx = ptx_of(im->parts[i], fatbin_size(im->parts[i]), false, &n, &has, &e)))
 			vec_push(&text, ptx);
 	if (e.code) {
 		error = bad_module(im, &e, cudaErrorInvalidKernelImage);
 	} else if (!text.n) {
-		error = load_origin(im, has.at ? has.at : "");
+		error = no_ptx(im, has.at ? has.at : "");
 	} else if (!(ptx = link_ptx((const char *const *)text.at, text.n, &e))) {
 		error = bad_module(im, &e, cudaErrorInvalidPtx);
 	} else {
@@ -224,7 +220,7 @@ int image_load(struct image *im)
 			im->state = load_bare(im, im->bytes, im->size);
 			break;
 		case FORM_CUBIN:
-			im->state = load_origin(im, "a cubin");
+			im->state = load_cubin(im);
 			break;
 		case FORM_UNKNOWN:
 			err_set(&e, CONSAN_ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
@@ -239,9 +235,28 @@ int image_load(struct image *im)
 
 /* ---- opening ---- */
 
-/* Of linked files, the lowest architecture counts: CUDA's device library has PTX for the
- * newest architecture only. */
-static void hint_architecture(const struct image *im, bool of_program)
+/* Whose code an image is: of the program's file, of a library, or of neither, so that the program made
+ * or read it. */
+enum owner { OF_PROGRAM, OF_LIBRARY, OF_NO_FILE };
+
+/* path: of the library; else it is not set */
+static enum owner owner_of(const void *bytes, const char **path)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	if (!dladdr1(bytes, &info, (void **)&map, RTLD_DL_LINKMAP) || !info.dli_fname)
+		return OF_NO_FILE;
+	if (map && !map->l_name[0])
+		return OF_PROGRAM;
+	*path = info.dli_fname;
+	return OF_LIBRARY;
+}
+
+/* The emulated GPU follows the program's code. Libraries do not count: they carry code for many
+ * architectures. Of linked files, the lowest architecture counts: CUDA's device library has PTX for
+ * the newest architecture only. */
+static void hint_architecture(const struct image *im, enum owner owner)
 {
 	unsigned sm = 0, part;
 	char suffix = 0, part_suffix = 0;
@@ -257,30 +272,19 @@ static void hint_architecture(const struct image *im, bool of_program)
 			suffix = part_suffix;
 		}
 	}
-	if (sm)
-		device_arch_hint(sm, suffix, of_program);
-}
-
-/* Is this address in the program itself, not in one of its libraries? */
-static bool in_program(const void *at)
-{
-	struct link_map *map = NULL;
-	Dl_info info;
-
-	return dladdr1(at, &info, (void **)&map, RTLD_DL_LINKMAP) && map && !map->l_name[0];
+	if (sm && owner != OF_LIBRARY)
+		device_arch_hint(sm, suffix, owner == OF_PROGRAM);
 }
 
 /* "prog: module 1", "libx.so: module 2"; "prog: JIT module 3" of one that the program has made or
  * read: no file that was built holds it (reports/stale.c). */
-static void name_image(struct image *im, const void *at)
+static void name_image(struct image *im, enum owner owner, const char *path)
 {
-	const char *object = program_invocation_short_name, *kind = "module", *slash;
-	Dl_info info;
+	const char *object = program_invocation_short_name, *slash;
+	const char *kind = owner == OF_NO_FILE ? "JIT module" : "module";
 
-	if (!dladdr(at, &info) || !info.dli_fname)
-		kind = "JIT module";
-	else if (!in_program(at))
-		object = (slash = strrchr(info.dli_fname, '/')) ? slash + 1 : info.dli_fname;
+	if (owner == OF_LIBRARY)
+		object = (slash = strrchr(path, '/')) ? slash + 1 : path;
 	pthread_mutex_lock(&lock);
 	snprintf(im->name, sizeof im->name, "%.200s: %s %u", object, kind, ++images);
 	pthread_mutex_unlock(&lock);
@@ -298,6 +302,8 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 {
 	const __fatBinC_Wrapper_t *wrapper = bytes;
 	const void *given = bytes;
+	const char *path = NULL;
+	enum owner owner;
 	struct image *im;
 
 	if (!bytes || !out)
@@ -327,8 +333,11 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	im->bytes = bytes;
 	if (own == IMAGE_COPY && im->size)
 		im->bytes = im->owned = dup_bytes(bytes, im->size);
-	name_image(im, given);
-	hint_architecture(im, own == IMAGE_BORROW && in_program(given));
+	owner = owner_of(given, &path);
+	name_image(im, owner, path);
+	im->library = path ? consan_library(path) : NULL;
+	im->made = owner == OF_NO_FILE;
+	hint_architecture(im, own == IMAGE_BORROW || owner != OF_PROGRAM ? owner : OF_NO_FILE);
 	handle_put(im, HANDLE_IMAGE, im);
 	*out = im;
 	return 0;

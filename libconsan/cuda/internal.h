@@ -40,14 +40,16 @@ void device_call_asked(const void *thread);
 void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
 void remark_unsupported(const char *name);
+/* Reports a module without PTX. has: the images that it has; library: consan_library() of its file, or
+ * NULL; made: no file has it, the program made or read it. */
+void remark_no_ptx(const char *name, const char *has, const char *library, bool made);
 /* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
  * found: it is linked statically and its symbols are stripped. */
 void remark_static_runtime(const char *path);
-/* Such a runtime may be about to begin: it asks the driver for tables that only the real one has,
- * and fails. What it was to launch is not checked. */
-void static_runtime_used(void);
-/* The program has an image for this architecture. The default of --arch is the newest image
- * of the program itself. */
+/* Such a runtime of this object begins: it asks the driver for tables that only the real one has, and
+ * fails. What it was to launch is not checked. */
+void static_runtime_used(const char *path);
+/* The program has an image for this architecture, in its file (of_program) or made or read by it. */
 void device_arch_hint(unsigned sm, char suffix, bool of_program);
 
 void device_name(char *to, size_t n); /* snprintf()s the name; requires device_ready() */

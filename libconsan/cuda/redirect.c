@@ -1,158 +1,27 @@
 /* redirect: redirects a statically linked CUDA runtime to this library.
  *
- * nvcc links the runtime statically by default. Its functions are local symbols of the
- * program; the first bytes of each are replaced by a jump to our function. This runs before
- * the constructors of the program (-z initfirst), because these register the kernels.
- * Libraries that the program opens later are handled in the dynamic linker's hook for
+ * nvcc links the runtime statically by default. Its functions are local symbols of the program, or
+ * have none if it is stripped (stripped.h); the first bytes of each are replaced by a jump to our
+ * function. This runs before the constructors of the program (-z initfirst), because these register
+ * the kernels. Libraries that the program opens later are handled in the dynamic linker's hook for
  * debuggers, _dl_debug_state(), which is called after they are mapped and before their
  * constructors run. The driver and a shared runtime rarely need this: the dynamic linker
  * finds our symbols first. */
 #include "internal.h"
+#include "elf_file.h"
 #include "entry_points.h"
+#include "jump.h"
+#include "stripped.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum {
-	JUMP = 5,    /* bytes at the start of a function: jmp rel32 to its island */
-	ISLAND = 16, /* bytes of an island, within reach of rel32: jmp *0(%rip), the address */
-};
-
-/* A mapped ELF file. Each offset in it is checked against its size. */
-struct elf {
-	const uint8_t *at;
-	size_t size;
-	const Elf64_Shdr *section;
-	size_t sections;
-};
-
-static bool within(const struct elf *f, uint64_t at, uint64_t n)
-{
-	return at <= f->size && n <= f->size - at;
-}
-
-static bool elf_map(struct elf *f, const char *path)
-{
-	const Elf64_Ehdr *h;
-	struct stat st;
-	void *at;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) || st.st_size < (off_t)sizeof *h) {
-		close(fd);
-		return false;
-	}
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
-		return false;
-	*f = (struct elf){ .at = at, .size = (size_t)st.st_size };
-	h = at;
-	if (!memcmp(h->e_ident, ELFMAG, SELFMAG) && h->e_ident[EI_CLASS] == ELFCLASS64
-			&& h->e_shentsize == sizeof(Elf64_Shdr)
-			&& within(f, h->e_shoff, h->e_shnum * sizeof(Elf64_Shdr))) {
-		f->section = (const void *)(f->at + h->e_shoff);
-		f->sections = h->e_shnum;
-	}
-	return true;
-}
-
-static void elf_unmap(struct elf *f)
-{
-	munmap((void *)f->at, f->size);
-}
-
-static const Elf64_Shdr *section_of_type(const struct elf *f, uint32_t type)
-{
-	for (size_t i = 0; i < f->sections; i++)
-		if (f->section[i].sh_type == type
-				&& within(f, f->section[i].sh_offset, f->section[i].sh_size))
-			return &f->section[i];
-	return NULL;
-}
 
 /* Does the object have device code as nvcc embeds it? strip keeps this section. */
 static bool has_fatbin(const struct elf *f)
 {
-	const Elf64_Ehdr *h = (const void *)f->at;
-	const Elf64_Shdr *names;
-
-	if (h->e_shstrndx >= f->sections)
-		return false;
-	names = &f->section[h->e_shstrndx];
-	if (!within(f, names->sh_offset, names->sh_size))
-		return false;
-	for (size_t i = 0; i < f->sections; i++) {
-		uint64_t at = f->section[i].sh_name;
-
-		if (at < names->sh_size && names->sh_size - at >= sizeof ".nvFatBinSegment"
-				&& !strcmp((const char *)f->at + names->sh_offset + at,
-					".nvFatBinSegment"))
-			return true;
-	}
-	return false;
-}
-
-/* Maps memory within reach of a rel32 jump from each function of the object. */
-static uint8_t *island_page(uint64_t near, size_t bytes)
-{
-	uint64_t step, at;
-	void *page;
-
-	for (step = 1; step < 1024; step++) {
-		for (int sign = -1; sign <= 1; sign += 2) {
-			at = (near & ~UINT64_C(0xfffff)) + (uint64_t)(sign * (int64_t)(step << 20));
-			page = mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-			if (page == (void *)at)
-				return page;
-			if (page != MAP_FAILED)
-				munmap(page, bytes);
-		}
-	}
-	return NULL;
-}
-
-struct island {
-	uint8_t *at;
-	size_t used, size;
-};
-
-/* ThreadSanitizer has no shadow memory for writes to program text. */
-__attribute__((no_sanitize("thread")))
-static bool patch(uint8_t *function, void *to, struct island *island)
-{
-	static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 };
-	uintptr_t page = (uintptr_t)function & ~UINT64_C(4095);
-	size_t n = (uintptr_t)function + JUMP - page;
-	uint8_t *slot = island->at + island->used;
-	int64_t distance = slot - (function + JUMP);
-	int32_t near = (int32_t)distance;
-
-	if (near != distance || island->used + ISLAND > island->size)
-		return false;
-	/* stays executable: the dynamic linker itself may run code of this page */
-	if (mprotect((void *)page, n, PROT_READ | PROT_WRITE | PROT_EXEC))
-		return false;
-	memcpy(slot, jump, sizeof jump);
-	memcpy(slot + sizeof jump, &to, sizeof to);
-	island->used += ISLAND;
-	function[0] = 0xe9;
-	memcpy(function + 1, &near, sizeof near);
-	return !mprotect((void *)page, n, PROT_READ | PROT_EXEC);
-}
-
-/* Can a jump be written? Functions are aligned to 16, so that padding follows a short one. */
-static bool fits_jump(const uint8_t *function, uint64_t size)
-{
-	return size >= JUMP || (uintptr_t)function % 16 == 0;
+	return elf_section(f, ".nvFatBinSegment") != NULL;
 }
 
 static bool is_runtime_name(const char *name)
@@ -166,84 +35,74 @@ static bool is_runtime_name(const char *name)
 static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	const Elf64_Shdr *s = section_of_type(f, SHT_SYMTAB);
+	const Elf64_Shdr *s = elf_section_of_type(f, SHT_SYMTAB);
 
 	if (s || strncmp(slash ? slash + 1 : path, "libcudart.so", 12))
 		return s;
-	return section_of_type(f, SHT_DYNSYM);
+	return elf_section_of_type(f, SHT_DYNSYM);
 }
 
-struct symbols {
-	const Elf64_Sym *at;
-	size_t n;
-	const char *names;
-	uint64_t names_size; /* the last byte is 0 */
-};
-
-/* The symbols of a table; none if the table is NULL or malformed. */
-static struct symbols symbols_of(const struct elf *f, const Elf64_Shdr *table)
+static bool imports(const struct elf *f, const char *name)
 {
-	const Elf64_Shdr *names;
+	const struct symbols symbols = elf_symbols(f, elf_section_of_type(f, SHT_DYNSYM));
 
-	if (!table || table->sh_link >= f->sections)
-		return (struct symbols){ 0 };
-	names = &f->section[table->sh_link];
-	if (!within(f, names->sh_offset, names->sh_size) || !names->sh_size
-			|| f->at[names->sh_offset + names->sh_size - 1])
-		return (struct symbols){ 0 };
-	return (struct symbols){ (const void *)(f->at + table->sh_offset),
-		table->sh_size / sizeof(Elf64_Sym), (const char *)f->at + names->sh_offset, names->sh_size };
-}
-
-static const char *symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
-{
-	return symbol->st_name < s->names_size ? s->names + symbol->st_name : "";
-}
-
-/* Returns the number of redirected runtime functions. */
-static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
-{
-	const struct symbols symbols = symbols_of(f, symbol_table(f, path));
-	struct island island = { 0 };
-	unsigned done = 0;
-	uint8_t *function;
-	void *to;
-
-	for (size_t i = 0; i < symbols.n; i++) {
-		const Elf64_Sym *symbol = symbols.at + i;
-		const char *name = symbol_name(&symbols, symbol);
-
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_value
-				|| !is_runtime_name(name))
-			continue;
-		function = (uint8_t *)base + symbol->st_value;
-		to = entry_point_runtime(name);
-		if (!to || !fits_jump(function, symbol->st_size))
-			continue;
-		if (!island.at) {
-			island.size = (entry_point_count * ISLAND + 4095) & ~(size_t)4095;
-			island.at = island_page((uintptr_t)function, island.size);
-			if (!island.at)
-				return 0;
-		}
-		done += patch(function, to, &island);
-	}
-	if (island.at)
-		mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
-	return done;
+	for (size_t i = 0; i < symbols.n; i++)
+		if (symbols.at[i].st_shndx == SHN_UNDEF
+				&& !strcmp(elf_symbol_name(&symbols, symbols.at + i), name))
+			return true;
+	return false;
 }
 
 /* Does the object register its kernels through the dynamic linker? The call then reaches us,
  * whichever runtime library the object was linked with. */
 static bool has_shared_runtime(const struct elf *f)
 {
-	const struct symbols symbols = symbols_of(f, section_of_type(f, SHT_DYNSYM));
+	return imports(f, "__cudaRegisterFatBinary");
+}
 
-	for (size_t i = 0; i < symbols.n; i++)
-		if (symbols.at[i].st_shndx == SHN_UNDEF
-				&& !strcmp(symbol_name(&symbols, symbols.at + i), "__cudaRegisterFatBinary"))
-			return true;
-	return false;
+/* Can there be a runtime without symbols? In code of kernels, and in what loads the driver, as a runtime
+ * does. */
+static bool may_have_runtime(const struct elf *f)
+{
+	const Elf64_Shdr *s = elf_section(f, ".rodata");
+
+	if (has_fatbin(f))
+		return !has_shared_runtime(f);
+	return s && imports(f, "dlsym")
+		&& memmem(f->at + s->sh_offset, s->sh_size, "libcuda.so.1", sizeof "libcuda.so.1");
+}
+
+struct redirection { struct jumps jumps; uint64_t base; unsigned done; };
+
+static void redirect_function(void *user, const char *name, uint64_t address, uint64_t size)
+{
+	void *to = is_runtime_name(name) ? entry_point_runtime(name) : NULL;
+	struct redirection *r = user;
+
+	if (to)
+		r->done += jump_write(&r->jumps, (uint8_t *)r->base + address, size, to);
+}
+
+/* Returns the number of redirected runtime functions. */
+static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
+{
+	const struct symbols symbols = elf_symbols(f, symbol_table(f, path));
+	struct redirection r = { .base = base };
+	char *real;
+
+	for (size_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *s = symbols.at + i;
+
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_value)
+			redirect_function(&r, elf_symbol_name(&symbols, s), s->st_value, s->st_size);
+	}
+	if (!r.done && may_have_runtime(f)) {
+		real = realpath(path, NULL); /* of the program, it is a link in /proc */
+		stripped_functions(f, real ? real : path, redirect_function, &r);
+		free(real);
+	}
+	jumps_end(&r.jumps);
+	return r.done;
 }
 
 static bool is_us(const struct dl_phdr_info *info)
@@ -307,16 +166,12 @@ static void on_loading(void)
 
 static void hook_loading(void)
 {
-	struct island island = { .size = 4096 };
 	uint8_t *hook = (uint8_t *)_r_debug.r_brk;
+	struct jumps jumps = { 0 };
 
-	if (!hook || !fits_jump(hook, 0))
-		return;
-	island.at = island_page((uintptr_t)hook, island.size);
-	if (!island.at)
-		return;
-	patch(hook, (void *)on_loading, &island);
-	mprotect(island.at, island.size, PROT_READ | PROT_EXEC);
+	if (hook)
+		jump_write(&jumps, hook, 0, (void *)on_loading);
+	jumps_end(&jumps);
 }
 
 __attribute__((constructor)) static void start_redirection(void)

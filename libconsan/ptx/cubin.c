@@ -10,6 +10,8 @@
 
 enum { FORMAT_SIZED = 4, ATTRIBUTE_REGCOUNT = 0x2f };
 
+#define CUBIN_MAX (UINT64_C(1) << 31) /* more than any cubin has */
+
 struct elf { const unsigned char *at; size_t n; };
 
 static uint64_t furthest(uint64_t end, uint64_t at, uint64_t n)
@@ -25,6 +27,8 @@ size_t cubin_size(const void *elf, size_t most)
 
 	if (most < sizeof h)
 		return 0;
+	if (most > CUBIN_MAX)
+		most = CUBIN_MAX;
 	memcpy(&h, elf, sizeof h);
 	if (memcmp(h.e_ident, ELFMAG, SELFMAG) || h.e_ident[EI_CLASS] != ELFCLASS64
 			|| h.e_machine != EM_CUDA || h.e_shentsize != sizeof s)

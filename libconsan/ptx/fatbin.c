@@ -170,10 +170,10 @@ const char *fatbin_suffix(char suffix)
 	return suffix == 'a' ? "a" : suffix == 'f' ? "f" : "";
 }
 
-bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix, bool newer,
 	struct fatbin_image *best, struct text *has, struct consan_err *e)
 {
-	struct fatbin_image at;
+	struct fatbin_image at, next = { 0 };
 	unsigned rank = 0, r;
 	size_t cursor = 0;
 
@@ -189,6 +189,12 @@ bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_
 			rank = r;
 			*best = at;
 		}
+		if (!r && !at.suffix && (!next.sm || at.sm < next.sm))
+			next = at;
+	}
+	if (newer && !rank && next.sm) {
+		rank = 1;
+		*best = next;
 	}
 	return rank && !e->code;
 }

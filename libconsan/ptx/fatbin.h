@@ -43,9 +43,10 @@ unsigned fatbin_rank(unsigned sm, char suffix, unsigned device_sm, char device_s
 bool fatbin_runs(const struct fatbin_image *image, unsigned device_sm, char device_suffix);
 
 /* Finds the PTX that fits the device best. `has` receives the list of images
- * ("sm_90a, compute_90a") for messages. False: no image fits or, with e set, the
+ * ("sm_90a, compute_90a") for messages. newer: if none fits, the generic PTX of the oldest newer
+ * architecture; a GPU refuses that, the executor runs it. False: no image fits or, with e set, the
  * container is damaged. */
-bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix,
+bool fatbin_choose(const void *bytes, size_t n, unsigned device_sm, char device_suffix, bool newer,
 	struct fatbin_image *best, struct text *has, struct consan_err *e);
 /* The newest PTX's sm; 0: there is none. */
 unsigned fatbin_newest(const void *bytes, size_t n, char *suffix);

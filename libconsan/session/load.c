@@ -145,7 +145,7 @@ static struct consan_module *load_container(struct consan *c, const char *name,
 
 	consan_arch_hint(c, sm, suffix);
 	d = consan_device(c);
-	if (fatbin_choose(at->at, at->n, d->sm, d->suffix, &best, &has, e)) {
+	if (fatbin_choose(at->at, at->n, d->sm, d->suffix, true, &best, &has, e)) {
 		ptx = fatbin_unpack(&best, &n, e);
 		m = ptx ? consan_load_ptx(c, name, ptx, n, e) : NULL;
 		if (m)

@@ -65,6 +65,12 @@ void consan_call_asked(struct consan *c, const void *thread); /* cudaGetLastErro
 bool consan_call_implicit(uint32_t stack);
 /* Does --report-api-errors want a call that failed? implicit: made by a library. */
 bool consan_reports_calls(struct consan *c, bool implicit);
+/* The name of a library that has kernels of its own ("cuBLAS"), by its path; NULL: none of these. */
+const char *consan_library(const char *path);
+/* The one from which the current call of the CUDA API comes. */
+const char *consan_calling_library(void);
+/* --library-kernels=ignore */
+bool consan_ignores_libraries(const struct consan *c);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);

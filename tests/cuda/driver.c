@@ -2,9 +2,11 @@
  * 77: a required library is not installed. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
 #define OK(x) IS(CUDA_SUCCESS, x)
@@ -250,6 +252,47 @@ static int plugin(void)
 	return small();
 }
 
+/* The bytes that the library spans. */
+static size_t span(void *lib)
+{
+	struct link_map *map;
+	const ElfW(Ehdr) *h;
+	const ElfW(Phdr) *p;
+	size_t end = 0;
+
+	if (dlinfo(lib, RTLD_DI_LINKMAP, &map))
+		return 0;
+	h = (const void *)map->l_addr;
+	p = (const void *)(map->l_addr + h->e_phoff);
+	for (unsigned k = 0; k < h->e_phnum; k++)
+		if (p[k].p_type == PT_LOAD)
+			end = p[k].p_vaddr + p[k].p_memsz;
+	return (end + 4095) & ~4095ul;
+}
+
+/* The same where all other memory within 2 GiB is taken. */
+static int crowded(void)
+{
+	const size_t half = 5ul << 30;
+	void *lib = dlopen("./plugin.so", RTLD_NOW), *at;
+	struct link_map *map;
+	size_t n = lib ? span(lib) : 0;
+	char *hole;
+
+	CHECK(n && !dlclose(lib));
+	hole = mmap(NULL, 2 * half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(hole != MAP_FAILED);
+	hole += half;
+	CHECK(!munmap(hole, n));
+	do
+		at = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	while (at != hole && at != MAP_FAILED);
+	CHECK(at == hole && !munmap(hole, n));
+	lib = dlopen("./plugin.so", RTLD_NOW);
+	CHECK(lib && !dlinfo(lib, RTLD_DI_LINKMAP, &map) && (char *)map->l_addr == hole);
+	return plugin();
+}
+
 /* ---- what a program does not notice if it ignores errors ---- */
 
 /* Loads the module and runs its kernel once. */
@@ -380,8 +423,8 @@ static int no_file(void)
 	return 0;
 }
 
-/* A library whose runtime consan cannot take over: it is stripped. */
-static int stripped_plugin(void)
+/* A library whose runtime consan cannot take over. */
+static int unknown_plugin(void)
 {
 	CUmodule m;
 	CUfunction f;
@@ -390,7 +433,7 @@ static int stripped_plugin(void)
 
 	if (good(&m, &f))
 		return 1;
-	lib = dlopen("./stripped.so", RTLD_NOW);
+	lib = dlopen("./unknown.so", RTLD_NOW);
 	CHECK(lib);
 	small = (int (*)(void))dlsym(lib, "small");
 	CHECK(small && small());
@@ -413,11 +456,11 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(void); } tests[] = {
 		{ "module", module }, { "library", library }, { "entry", entry }, { "bad", bad },
-		{ "tensormap", tensormap }, { "nvrtc", nvrtc }, { "plugin", plugin },
+		{ "tensormap", tensormap }, { "nvrtc", nvrtc }, { "plugin", plugin }, { "crowded", crowded },
 		{ "missing", missing }, { "refused", refused }, { "stale", stale },
 		{ "completion-event", completion_event }, { "unknown-attribute", unknown_attribute },
 		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
-		{ "unsupported", unsupported }, { "stripped-plugin", stripped_plugin },
+		{ "unsupported", unsupported }, { "unknown-plugin", unknown_plugin },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

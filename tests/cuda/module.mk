@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so stripped.so linked driver dependent calls calls_plain) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent calls calls_plain) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -32,8 +32,13 @@ $(BUILD)/tests/cuda/sass: tests/cuda/small.cu
 $(BUILD)/tests/cuda/plugin.so: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fPIC -shared -o $@ $<
-$(BUILD)/tests/cuda/stripped.so: $(BUILD)/tests/cuda/plugin.so
-	$(V)strip -o $@ $<
+# stripped, and of a runtime that no archive has: the operand of its nops is another
+$(BUILD)/tests/cuda/unknown: $(BUILD)/tests/cuda/static
+$(BUILD)/tests/cuda/unknown.so: $(BUILD)/tests/cuda/plugin.so
+$(BUILD)/tests/cuda/unknown $(BUILD)/tests/cuda/unknown.so:
+	$(V)strip -o $@.part $<
+	$(V)LC_ALL=C sed 's/\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00/\x66\x2e\x0f\x1f\x84\x00\x01\x00\x00\x00/g' $@.part >$@
+	$(V)rm $@.part && chmod +x $@
 $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 	@mkdir -p $(@D)
 	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
@@ -50,7 +55,7 @@ $(BUILD)/tests/cuda/calls_plain: tests/cuda/calls.cu
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
-	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
 
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)

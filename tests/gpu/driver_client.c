@@ -23,6 +23,8 @@
 	"\tld.shared.b32 %r, [" variable "];\n\tret;\n}\n"
 static const char text[] = PTX("kernel", "x");
 static const char longer[] = PTX("kernel", "other");
+/* for the fake driver, which looks for names only */
+static const char cubin[128] = "\177ELF\2\1\1 machine code .entry gemm";
 static const char other_kernel[] = PTX("other", "x");
 
 static CUfunction load(const char *ptx, CUmodule *m)
@@ -158,6 +160,17 @@ static void one(const char *ptx)
 	f = load(ptx, &m);
 	launch(f, NULL);
 	printf("waited: %d\n", cuStreamSynchronize(NULL));
+}
+
+static void with_cubin(void)
+{
+	CUmodule m;
+	CUfunction f;
+
+	one(text);
+	CHECK(cuModuleLoadData(&m, cubin));
+	CHECK(cuModuleGetFunction(&f, m, "gemm"));
+	launch(f, NULL);
 }
 
 /* A launch with too many threads; its line is in the report. */
@@ -366,6 +379,7 @@ int main(int argc, char **argv)
 	runtime = (void (*)(const char *, const char *, bool, int))(intptr_t)dlsym(RTLD_DEFAULT,
 		"fake_runtime");
 	if (!strcmp(mode, "one")) one(text);
+	else if (!strcmp(mode, "cubin")) with_cubin();
 	else if (!strcmp(mode, "refused")) refused();
 	else if (!strcmp(mode, "lookup")) lookup();
 	else if (!strcmp(mode, "failed")) copy(false);

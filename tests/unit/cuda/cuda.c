@@ -63,6 +63,18 @@ Test(cuda, runtime_shared, .timeout = 200)
 	}
 }
 
+/* A static runtime without symbols, found by its bytes. */
+Test(cuda, runtime_stripped, .timeout = 200)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(api); i++) {
+		char words[64];
+
+		snprintf(words, sizeof words, "./stripped %s", api[i].name);
+		expect(words, api[i].status, "0 errors");
+	}
+	cr_assert_not(has(output, "libcudart_static"), "%s", output);
+}
+
 Test(cuda, linked_against_ours)
 {
 	expect("./ours", 0, "0 errors");
@@ -93,7 +105,7 @@ Test(cuda, not_checked, .timeout = 200)
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
-		{ "stripped-plugin", "stripped.so" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
+		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
@@ -164,6 +176,8 @@ Test(makers, child_processes, .timeout = 200)
 Test(cuda, plugin)
 {
 	expect("./driver plugin", 0, "1 of 1 kernel checked");
+	expect("./driver crowded", 0, "1 of 1 kernel checked");
+	expect("./driver plugin", 0, "H100"); /* libraries do not choose the GPU */
 }
 
 Test(cuda, separate_compilation)
@@ -302,7 +316,7 @@ Test(cuda, bad_programs)
 
 Test(cuda, bad_images)
 {
-	cr_assert_neq(run("./stripped race"), 0);
+	cr_assert_neq(run("./unknown race"), 0);
 	cr_assert(has(output, "link with -cudart shared"), "%s", output);
 	cr_assert_neq(run("./sass"), 0);
 	cr_assert(has(output, "code=compute_90a"), "%s", output);
@@ -411,7 +425,7 @@ static void make_cubin(uint8_t *to)
 		{ .sh_type = SHT_STRTAB, .sh_offset = 544, .sh_size = sizeof symbols },
 		{ .sh_type = SHT_SYMTAB, .sh_offset = 576, .sh_size = sizeof symbol, .sh_link = 2 },
 		{ .sh_name = 1, .sh_type = 0x70000000, .sh_offset = 704, .sh_size = sizeof info } };
-	const Elf64_Ehdr head = { .e_ident = "\177ELF\2\1\1", .e_shoff = 64,
+	const Elf64_Ehdr head = { .e_ident = "\177ELF\2\1\1", .e_machine = EM_CUDA, .e_shoff = 64,
 		.e_shentsize = sizeof *section, .e_shnum = 5, .e_shstrndx = 1 };
 
 	memset(to, 0, CUBIN);
@@ -470,9 +484,40 @@ Test(cubin, damaged)
 		for (unsigned flips = k < CUBIN ? 0 : 1 + k % 4; flips; flips--)
 			part[rand_r(&seed) % 800] = (uint8_t)rand_r(&seed);
 		cubin_registers(part, n, add_registers, &t);
+		cr_assert_leq(cubin_size(part, n), n);
 		text_free(&t);
 		free(part);
 	}
+}
+
+/* What nothing fits: generic PTX of the oldest newer architecture, if that is wanted. */
+Test(fatbin, newer)
+{
+	static const struct { unsigned kind, sm; uint64_t flags; } image[] = {
+		{ 2, 90, 0 }, { 1, 120, 0 }, { 1, 110, 0 }, { 1, 100, 0x100000 }, { 1, 103, 0x200000 },
+	};
+	uint8_t fatbin[16 + 64 * ARRAY_SIZE(image)] = { 0x50, 0xed, 0x55, 0xba };
+	struct fatbin_image best = { 0 };
+	struct consan_err e = { 0 };
+	struct text has = { 0 };
+
+	put16(fatbin + 4, 1);
+	put16(fatbin + 6, 16);
+	put64(fatbin + 8, sizeof fatbin - 16);
+	for (size_t k = 0; k < ARRAY_SIZE(image); k++) {
+		put16(fatbin + 16 + 64 * k, image[k].kind);
+		put32(fatbin + 16 + 64 * k + 4, 64);
+		put32(fatbin + 16 + 64 * k + 28, image[k].sm);
+		put64(fatbin + 16 + 64 * k + 40, image[k].flags);
+	}
+	cr_assert_not(fatbin_choose(fatbin, sizeof fatbin, 90, 'a', false, &best, &has, &e));
+	cr_assert(fatbin_choose(fatbin, sizeof fatbin, 90, 'a', true, &best, &has, &e));
+	cr_assert_eq(best.sm, 110);
+	cr_assert(fatbin_choose(fatbin, sizeof fatbin, 100, 'a', true, &best, &has, &e));
+	cr_assert(best.sm == 100 && best.suffix == 'a', "what fits comes first");
+	cr_assert(fatbin_choose(fatbin, sizeof fatbin, 121, 'a', true, &best, &has, &e));
+	cr_assert_eq(best.sm, 120);
+	text_free(&has);
 }
 
 Test(fatbin, ranks)

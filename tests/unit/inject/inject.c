@@ -161,6 +161,23 @@ Test(inject, environment, .timeout = 60)
 	SAYS("loaded: 218");
 }
 
+/* A kernel without PTX runs unrecorded. Those of a library may be outside of the check; here the
+ * program has the name of one. */
+Test(inject, library_kernels, .timeout = 60)
+{
+	const char *dir = build_dir();
+
+	RUNS(67, "", "", "driver", "cubin");
+	SAYS("NOT CHECKED: its module holds no PTX");
+	RUNS(67, "", "--library-kernels=ignore", "driver", "cubin");
+	cr_assert_eq(shell("cp %s/tests/gpu/driver_client %s/tests/gpu/libcublas_client", dir, dir), 0);
+	for (unsigned ignored = 0; ignored < 2; ignored++)
+		cr_expect_eq(shell("env LD_LIBRARY_PATH=%s/tests/gpu/driver "
+			"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu %s "
+			"%s/tests/gpu/libcublas_client cubin 2>&1", dir, dir, dir,
+			ignored ? "--library-kernels=ignore" : "", dir), ignored ? 0 : 67, "%s", output);
+}
+
 /* From CUPTI's activity records; those of our own kernels are counted apart. */
 Test(inject, gpu_times, .timeout = 60)
 {
