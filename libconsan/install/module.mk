@@ -34,6 +34,8 @@ install: all $(BUILD)/libconsan.so.0 $(BUILD)/static/libconsan.a $(MAN)
 	install -m 644 $(BUILD)/libconsan-cuda.so $(MAKERS_LIB) $(GPU_LIB) "$$to/lib/consan"; \
 	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
 	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
+	install -d "$$to/lib/consan/python/consan"; \
+	for f in $(PYTHON_PARTS); do install -m 644 "libconsan/python/$$f" "$$to/lib/consan/python/$$f"; done; \
 	install -m 644 $(BUILD)/static/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \
 	install -m 644 $(PUBLIC:%=libconsan/%) "$$to/include/consan"; \
 	$(FILL) libconsan/install/consan.pc.in >"$$to/lib/pkgconfig/consan.pc"; \
@@ -61,7 +63,8 @@ deb: deps
 	$(V)dpkg-deb --build --root-owner-group $(BUILD)/deb $(BUILD)/consan_$(VERSION)_amd64.deb
 
 $(BUILD)/install/done: $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so $(GPU_LIB) $(GPU_RESCUE) $(BUILD)/libconsan.so.0 \
-		$(BUILD)/static/libconsan.a $(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/* libconsan/doc/*.md) README.md
+		$(BUILD)/static/libconsan.a $(MAN) $(PUBLIC:%=libconsan/%) $(wildcard libconsan/install/* libconsan/doc/*.md) README.md \
+		$(PYTHON_PARTS:%=libconsan/python/%)
 	$(V)rm -rf $(@D)
 	$(V)$(MAKE) --no-print-directory install PREFIX=/usr DESTDIR=$(@D)
 	$(V)touch $@

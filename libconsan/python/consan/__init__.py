@@ -9,6 +9,7 @@
 Under consan-run, a session is the one of the program: its findings are those of the kernels that
 were launched in the block, by whatever framework.
 """
+__version__ = "0.1"
 __all__ = ["session", "Session", "Finding", "Place", "Side", "Error", "under_consan_run"]
 
 

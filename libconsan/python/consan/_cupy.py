@@ -1,4 +1,18 @@
-"""CuPy on the emulated GPU: its memory pool would hide accesses out of bounds."""
+"""CuPy: its kernels are compiled from files that are kept, and on the emulated GPU its memory pool,
+which would hide accesses out of bounds, is not used."""
 import cupy
+from cupy.cuda import compiler
 
-cupy.cuda.set_allocator(None)
+from consan import _setup, _sources
+
+
+class _Program(compiler._NVRTCProgram):
+    def __init__(self, src, name="default_program", *args, **kwargs):
+        if isinstance(src, str) and isinstance(name, str) and name.endswith(".cu"):
+            name = _sources.keep(src, name)
+        super().__init__(src, name, *args, **kwargs)
+
+
+compiler._NVRTCProgram = _Program
+if not _setup.on_gpu():
+    cupy.cuda.set_allocator(None)

@@ -19,14 +19,12 @@ CPU_VARIABLES = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 # Module of a framework: module of ours that is imported after it.
 AFTER = {
     "ctypes": "consan._stack",
+    "cupy": "consan._cupy",
     "triton.testing": "consan._triton",
     "triton.experimental.gluon._runtime": "consan._gluon",
     "torch._inductor.runtime.benchmarking": "consan._inductor",
 }
-CPU_AFTER = {
-    "torch": "consan._torch",
-    "cupy": "consan._cupy",
-}
+CPU_AFTER = {"torch": "consan._torch"}
 
 
 def on_gpu():

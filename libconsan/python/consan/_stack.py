@@ -14,10 +14,18 @@ _paths = {}
 _skipped = {}
 
 
+def _absolute(file):
+    found = _paths.get(file)
+    if found is None:
+        found = _paths[file] = os.path.abspath(file) if os.path.exists(file) else file
+    return found
+
+
 def _in_launcher(file):
     found = _skipped.get(file)
     if found is None:
-        found = _skipped[file] = any(name in file for name in _LAUNCHERS)
+        found = _skipped[file] = file.startswith((_HERE, "<frozen")) \
+            or any(name in file for name in _LAUNCHERS)
     return found
 
 
@@ -29,37 +37,30 @@ def _launches(frame):
     return _in_launcher(file)
 
 
-def _caller(frame):
-    """The innermost frame outside of what launches kernels; all frames, if they all are."""
-    at = frame
-    while at is not None and _launches(at):
-        at = at.f_back
-    return at or frame
+def _line(frame):
+    code = frame.f_code
+    name = getattr(code, "co_qualname", code.co_name)
+    return f"{_absolute(code.co_filename)}\t{frame.f_lineno or 0}\t{name}\n".encode()
 
 
-def _absolute(file):
-    found = _paths.get(file)
-    if found is None:
-        found = _paths[file] = os.path.abspath(file) if os.path.exists(file) else file
-    return found
+def _walk(frame, n, launchers):
+    """At most n bytes of lines, one for each frame; with those of frameworks, or without."""
+    lines = []
+    while frame is not None and len(lines) < _FRAMES:
+        if launchers or not _launches(frame):
+            line = _line(frame)
+            n -= len(line)
+            if n < 0:
+                break
+            lines.append(line)
+        frame = frame.f_back
+    return b"".join(lines)
 
 
 def _frames(to, n):
     """Writes the frames of this thread as lines "file\\tline\\tfunction\\n", innermost first."""
-    frame = _caller(sys._getframe().f_back)
-    lines = []
-    size = 0
-    while frame is not None and len(lines) < _FRAMES:
-        code = frame.f_code
-        if not code.co_filename.startswith(_HERE) and not code.co_filename.startswith("<frozen"):
-            name = getattr(code, "co_qualname", code.co_name)
-            line = f"{_absolute(code.co_filename)}\t{frame.f_lineno or 0}\t{name}\n".encode()
-            size += len(line)
-            if size > n:
-                break
-            lines.append(line)
-        frame = frame.f_back
-    text = b"".join(lines)
+    frame = sys._getframe().f_back
+    text = _walk(frame, n, False) or _walk(frame, n, True)
     ctypes.memmove(to, text, len(text))
     return len(text)
 

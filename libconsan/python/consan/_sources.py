@@ -1,0 +1,31 @@
+"""Keeps sources that a program makes at run time, so that reports can show their lines."""
+import hashlib
+import os
+import re
+
+_KERNEL = re.compile(r"__global__\s+(?:void\s+|__launch_bounds__\s*\([^)]*\)\s*|\w+\s+)*?(\w+)\s*\(")
+
+
+def _folder():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "consan", "sources")
+
+
+def keep(source, name):
+    """The path of a file with this source, named after its kernel; name if it cannot be written."""
+    if os.path.exists(name):
+        return name
+    found = _KERNEL.search(source)
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    path = os.path.join(_folder(), f"{found[1] if found else 'kernel'}-{digest}.cu")
+    if os.path.exists(path):
+        return path
+    try:
+        os.makedirs(_folder(), exist_ok=True)
+        own = f"{path}.{os.getpid()}"
+        with open(own, "w") as out:
+            out.write(source)
+        os.replace(own, path)
+    except OSError:
+        return name
+    return path

@@ -1,0 +1,58 @@
+# Operators, autograd, streams, events, graphs and pinned memory of PyTorch.
+# needs: torch
+# says: ATen operators ran on the CPU, unchecked
+# no kernel
+import torch
+from torch.nn import functional
+
+torch.manual_seed(0)
+a = torch.randn(32, 48, device="cuda", requires_grad=True)
+b = torch.randn(48, 16, device="cuda")
+torch.testing.assert_close((a @ b).relu().sum().cpu(), (a.cpu() @ b.cpu()).relu().sum())
+
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(),
+                            torch.nn.Flatten(), torch.nn.Linear(8 * 36, 10)).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+images = torch.randn(4, 3, 8, 8, device="cuda")
+labels = torch.tensor([1, 2, 3, 4], device="cuda")
+losses = []
+for step in range(5):
+    loss = functional.cross_entropy(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    losses.append(loss.item())
+assert losses[-1] < losses[0]
+
+q = torch.randn(1, 2, 16, 32, device="cuda", dtype=torch.float16, requires_grad=True)
+functional.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
+assert q.grad.shape == q.shape
+
+generator = torch.Generator("cuda").manual_seed(3)
+first = torch.rand(3, generator=generator, device="cuda")
+second = torch.rand(3, generator=generator, device="cuda")
+generator.manual_seed(3)
+assert torch.equal(first, torch.rand(3, generator=generator, device="cuda"))
+assert not torch.equal(first, second)
+
+total = torch.zeros(8, device="cuda")
+value = torch.ones(8, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    result = value * 2 + 1
+    total.add_(result)
+assert total.sum().item() == 0
+value.fill_(3)
+graph.replay()
+graph.replay()
+assert (result == 7).all() and (total == 14).all()
+
+pinned = torch.ones(4).pin_memory()
+assert pinned.is_pinned() and pinned.to("cuda", non_blocking=True).sum().item() == 4
+stream = torch.cuda.Stream()
+with torch.cuda.stream(stream):
+    total += 1
+event = torch.cuda.Event(enable_timing=True)
+event.record(stream)
+event.synchronize()
+assert (total == 15).all()
