@@ -60,6 +60,13 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 	agent_kind(c, old->agent, &index);
 	note_reported(&c->warp[index].tc->reported, old->epoch);
 	x = tc_commit_of(c->warp[index].tc, (uint32_t)__builtin_ctz(old->lanes), old->epoch);
+	if (!x && by == &c->warp[index]) {
+		report_edge(f, "no tcgen05.commit to an mbarrier, and no wait for its phase, comes between the "
+			"two: the second may begin before the %s is complete", f->side[1].what);
+		report_hint(f, HINT(tc_not_committed_between));
+		report_between(f, f->side[1].site, f->side[0].site, EDIT(tc_not_committed_between));
+		return;
+	}
 	if (!x) {
 		report_edge(f, "no tcgen05.commit of the issuing thread follows the %s, so no thread can know "
 			"that it is complete", f->side[1].what);

@@ -122,6 +122,8 @@ enum turn cluster_turn(struct cluster *c)
 	const uint64_t end = c->ticks + (may_spread ? SERIAL_OPS : TURN);
 	uint64_t work_before = c->work, polls_before = c->polls;
 
+	if (c->stop)
+		return TURN_STOP;
 	for (unsigned round = 0; round < ROUNDS && c->ticks < end; round++) {
 		const struct round order = round_of(c);
 		uint64_t work = c->work;

@@ -530,6 +530,22 @@ static bool fair(struct worker *wk, bool progress, bool *all)
 	return *all = true;
 }
 
+/* Warps that are parked, and poll in vain, may wait for an asynchronous operation of their own
+ * cluster, which takes effect when nothing else can run. */
+static bool perform_async(struct worker *wk)
+{
+	for (size_t i = 0; i < wk->resident.n; i++) {
+		struct cluster *c = wk->resident.at[i].c;
+
+		if (!async_perform_one(c))
+			continue;
+		atomic_fetch_add(&wk->grid->work, 1);
+		judge_parked(wk, c, 0, true);
+		return true;
+	}
+	return false;
+}
+
 void worker_run(struct worker *wk)
 {
 	struct grid *g = wk->grid;
@@ -582,6 +598,10 @@ void worker_run(struct worker *wk)
 			continue;
 		}
 		wk->wasted = 0;
+		if (perform_async(wk)) {
+			idle = 0;
+			continue;
+		}
 		if (!wk->resident.n) {
 			/* no capacity, but clusters left: others must end first */
 			if (atomic_load(&g->next) >= g->nclusters
