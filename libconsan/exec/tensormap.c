@@ -199,8 +199,6 @@ bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 
 const char *tensormap_check(const struct tensormap *m)
 {
-	if (m->mode == TM_IM2COL && m->interleave)
-		return "an im2col map of an interleaved layout, which is not supported";
 	if (m->mode && m->rank < 3)
 		return "an im2col map of less than 3 dimensions";
 	/* possible only in maps that no encoder made */
@@ -214,4 +212,11 @@ const char *tensormap_check(const struct tensormap *m)
 		if (m->stride[i] % 16)
 			return "a tensor map with a stride that is not a multiple of 16";
 	return NULL;
+}
+
+const char *tensormap_unsupported(const struct tensormap *m)
+{
+	return m->unknown ? "a tensor map with bits of unknown meaning"
+		: m->swizzle == TSW_96 ? "the 96-byte swizzle"
+		: m->mode && m->interleave ? "an im2col map of an interleaved layout" : NULL;
 }

@@ -242,10 +242,10 @@ Test(tensormap, types_and_swizzles_of_sm_100)
 	cr_expect_not_null(tensormap_unpack(&back, bytes, TM_TILE), "an atomicity of the swizzle 32B");
 }
 
-/* Any other bits are no map, or one that no copy can use. */
+/* Zeros, bits of unknown meaning, a swizzle that no copy supports */
 Test(tensormap, other_bytes)
 {
-	static const uint16_t zeros[] = { 65, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
+	static const uint16_t zeros[] = { 66, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
 	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 	struct tensormap m;
 
@@ -255,8 +255,16 @@ Test(tensormap, other_bytes)
 	for (size_t k = 0; k < ARRAY_SIZE(zeros); k++) {
 		memset(bytes, 0, sizeof bytes);
 		bytes[zeros[k] / 8] = (unsigned char)(1u << zeros[k] % 8);
-		cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE), "bit %u", zeros[k]);
+		cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+		cr_expect_not_null(tensormap_unsupported(&m), "bit %u", zeros[k]);
 	}
+	memset(bytes, 0, sizeof bytes);
+	bytes[8] = 2; /* bit 65 */
+	cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+	cr_expect_null(tensormap_unsupported(&m));
+	cr_assert_null(tensormap_replace(bytes, TF_SWIZZLE, 0, 4));
+	cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+	cr_expect_not_null(tensormap_unsupported(&m), "96 bytes");
 	memset(bytes, 0xff, sizeof bytes);
 	cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE));
 }
