@@ -201,6 +201,10 @@ const char *tensormap_check(const struct tensormap *m)
 {
 	if (m->mode && m->rank < 3)
 		return "an im2col map of less than 3 dimensions";
+	/* ISA 5.5.5 and 5.5.6 */
+	if (m->mode >= TM_WIDE && (m->interleave || m->swizzle == TSW_NONE ||
+			m->swizzle == TSW_128_ATOM32_FLIP8))
+		return "a map with an interleaved layout or a swizzle that .im2col::w does not allow";
 	/* possible only in maps that no encoder made */
 	if (tensor_padded(m->type) && (m->interleave || m->box[0] != 128))
 		return "a tensor map of a padded type whose inner box dimension is not 128";

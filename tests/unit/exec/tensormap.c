@@ -110,6 +110,19 @@ Test(tensormap, wide_copies_of_128_pixels)
 				pixel_of(at, 0, 0, 1, 1, (int)(32 * (group + 1) + halo)));
 }
 
+Test(tensormap, wide_swizzles)
+{
+	struct tensormap m = wide_map(TM_WIDE, 0, 0, 1, 8);
+
+	for (unsigned k = 0; k < TSW_COUNT; k++) {
+		m.swizzle = (uint8_t)k;
+		m.mode = TM_WIDE_128;
+		cr_expect_eq(!tensormap_check(&m), k != TSW_NONE && k != TSW_128_ATOM32_FLIP8, "%u", k);
+		m.mode = TM_IM2COL;
+		cr_expect_null(tensormap_check(&m), "%u", k);
+	}
+}
+
 Test(tensormap, wide_operands)
 {
 	const struct tensormap m = wide_map(TM_WIDE, -1, -2, 1, 8),
