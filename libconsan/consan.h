@@ -92,7 +92,7 @@ CONSAN_API bool consan_mem_unregister(struct consan *c, void *at);
 /* ---- tensor maps, as of the cuTensorMapEncode functions ---- */
 
 /* Encodes a tensor map. map: CONSAN_TENSORMAP_BYTES bytes, aligned to 64, to be passed as a kernel
- * parameter or copied to device memory. The encoding is valid for consan only. False and
+ * parameter or copied to device memory. The bytes are those that the driver encodes. False and
  * CONSAN_ERR_TENSORMAP: the driver would return CUDA_ERROR_INVALID_VALUE; e names the argument. */
 CONSAN_API bool consan_tensormap_sized(const struct consan_tensormap_args *a, size_t size,
 	void *map,

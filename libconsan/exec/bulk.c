@@ -224,8 +224,15 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	if (!ex_resolve(w, x, 1u << l, PS_none, addr, CONSAN_TENSORMAP_BYTES, 1, false, &p))
 		return false;
 	bad = tensormap_unpack(&o->map, p.host, tensor_mode_of((enum ptx_mod)a->mode));
+	if (!bad)
+		bad = tensormap_check(&o->map);
 	if (bad)
 		REFUSE(TENSORMAP, p.space, p.addr, CONSAN_TENSORMAP_BYTES, "%s", bad);
+	bad = tensormap_unsupported(&o->map);
+	if (bad) {
+		ex_refuse_op(w, x, "%s", bad);
+		return false;
+	}
 	o->map_at = p.space == SP_GLOBAL ? p.addr : 0;
 	o->copy.map = &o->map;
 	o->copy.rows = a->rows;

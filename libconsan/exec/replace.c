@@ -69,8 +69,6 @@ DECODER(tensormap_replace)
 		k++;
 	if (k == ARRAY_SIZE(fields))
 		return dec_unsupported(d, "this field of a tensor map");
-	if (fields[k].field == TF_SWIZZLE && i->operand[1].kind == PO_IMM && i->operand[1].imm == 4)
-		return dec_unsupported(d, "the 96-byte swizzle");
 	x->i.b[B_FIELD] = fields[k].field;
 	x->i.b[B_SPACE] = (uint8_t)ptx_space_of(i, 0);
 	x->i.b[B_WIDE] = ptx_has(i, MOD_b64);

@@ -199,10 +199,12 @@ bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 
 const char *tensormap_check(const struct tensormap *m)
 {
-	if (m->mode == TM_IM2COL && m->interleave)
-		return "an im2col map of an interleaved layout, which is not supported";
 	if (m->mode && m->rank < 3)
 		return "an im2col map of less than 3 dimensions";
+	/* ISA 5.5.5 and 5.5.6 */
+	if (m->mode >= TM_WIDE && (m->interleave || m->swizzle == TSW_NONE ||
+			m->swizzle == TSW_128_ATOM32_FLIP8))
+		return "a map with an interleaved layout or a swizzle that .im2col::w does not allow";
 	/* possible only in maps that no encoder made */
 	if (tensor_padded(m->type) && (m->interleave || m->box[0] != 128))
 		return "a tensor map of a padded type whose inner box dimension is not 128";
@@ -214,4 +216,11 @@ const char *tensormap_check(const struct tensormap *m)
 		if (m->stride[i] % 16)
 			return "a tensor map with a stride that is not a multiple of 16";
 	return NULL;
+}
+
+const char *tensormap_unsupported(const struct tensormap *m)
+{
+	return m->unknown ? "a tensor map with bits of unknown meaning"
+		: m->swizzle == TSW_96 ? "the 96-byte swizzle"
+		: m->mode && m->interleave ? "an im2col map of an interleaved layout" : NULL;
 }

@@ -16,7 +16,7 @@
 #include "libconsan/tensormap_args.h"
 
 #define TENSOR_RANKS 5
-#define TENSORMAP_ZERO 0xff80000eu /* the bits of word 2 that are 0 in every map */
+#define TENSORMAP_ZERO 0xff80000cu /* the bits of word 2 that are 0 in every map */
 
 /* In the driver's order */
 enum tensor_type {
@@ -26,7 +26,8 @@ enum tensor_type {
 };
 
 enum tensor_swizzle { TSW_NONE, TSW_32, TSW_64, TSW_128,
-	TSW_128_ATOM32, TSW_128_ATOM32_FLIP8, TSW_128_ATOM64, TSW_COUNT };
+	TSW_128_ATOM32, TSW_128_ATOM32_FLIP8, TSW_128_ATOM64, TSW_COUNT,
+	TSW_96 = TSW_COUNT };      /* of sm_103: no copy supports it */
 
 /* Wide: .im2col::w and .im2col::w::128, of sm_100 */
 enum tensor_mode { TM_TILE, TM_IM2COL, TM_WIDE, TM_WIDE_128, TM_COUNT };
@@ -50,6 +51,7 @@ struct tensormap {
 	uint8_t interleave;        /* 0, 1 (16 bytes), 2 (32 bytes) */
 	uint8_t swizzle;           /* enum tensor_swizzle */
 	uint8_t l2, oob;
+	bool unknown;              /* bits are set of which tensormap_bits.def does not know */
 };
 
 /* The bytes of a map: CONSAN_TENSORMAP_BYTES. */
@@ -79,8 +81,10 @@ static inline bool tensor_padded(uint32_t type)
 	return type == TT_u4x16_p64 || type == TT_u6x16_p32;
 }
 
-/* NULL, or why a copy cannot use this map. */
+/* NULL, or why no GPU could use this map. */
 const char *tensormap_check(const struct tensormap *m);
+/* NULL, or why this version does not know what a copy through such a map does. */
+const char *tensormap_unsupported(const struct tensormap *m);
 
 /* ---- one copy ---- */
 

@@ -12,6 +12,7 @@ struct fields {
 	uint8_t code, tf32;        /* the type: TENSOR_TYPE's code, and its bit 4 */
 	uint8_t span, span96;      /* swizzle: none, 32, 64, 128 bytes; 96 bytes, of sm_103 */
 	uint8_t atoms;             /* .swizzle_atomicity */
+	uint8_t bit65;             /* ignored */
 };
 
 /* Sets of modes and of ranks. */
@@ -151,19 +152,17 @@ static const char *name_fields(struct fields *f)
 {
 	struct tensormap *m = &f->m;
 
-	if (m->rank > TENSOR_RANKS)
-		return "a tensor map of a rank beyond 5";
 	if (m->interleave > 2)
 		return "a tensor map with an unknown interleave layout";
 	while (m->type < TT_COUNT && types[m->type].code != (f->code | f->tf32 << 4))
 		m->type++;
 	if (m->type == TT_COUNT)
 		return "a tensor map with an unknown element type";
-	if (f->span96)
-		return "a tensor map with the 96-byte swizzle, which is not supported";
+	if (f->span96 && (f->span || f->atoms))
+		return "a tensor map with an unknown swizzle";
 	if (f->atoms && (f->span != TSW_128 || f->atoms >= TSW_COUNT - TSW_128))
 		return "a tensor map with a swizzle atomicity that its swizzle does not have";
-	m->swizzle = (uint8_t)(f->span + f->atoms);
+	m->swizzle = (uint8_t)(f->span96 ? TSW_96 : f->span + f->atoms);
 	return NULL;
 }
 
@@ -175,6 +174,9 @@ const char *tensormap_unpack(struct tensormap *m, const void *bytes, enum tensor
 	const char *why;
 
 	memset(&f, 0, sizeof f); /* with its padding */
+	*m = f.m;
+	if (rank > TENSOR_RANKS)
+		return "a tensor map of a rank beyond 5";
 	f.m.mode = (uint8_t)mode;
 	for (size_t k = 0; k < ARRAY_SIZE(parts); k++) {
 		const struct part *p = &parts[k];
@@ -187,9 +189,8 @@ const char *tensormap_unpack(struct tensormap *m, const void *bytes, enum tensor
 		}
 	}
 	why = name_fields(&f);
+	f.m.unknown = !rest_is_zero(bytes, mode, rank);
 	*m = f.m;
-	if (!why && !rest_is_zero(bytes, mode, rank))
-		why = "not a tensor map";
 	return why;
 }
 

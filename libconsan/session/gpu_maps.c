@@ -122,6 +122,8 @@ bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 		return false;
 	if (refused(&map, unreadable, b))
 		return true;
+	if (tensormap_unsupported(&map))
+		return false;
 	b->refused = NULL;
 	copy = copy_of(&map, b);
 	b->align = tensor_box_align(&map);

@@ -1,6 +1,7 @@
 /* dependent: two kernels in one stream; the second may start before the first has ended.
  * Arguments: how it is launched (runtime, driver, graph, or synced: with a wait by the host in
- * between), and `wait` if the second kernel waits for the first. */
+ * between), and `wait` if the second kernel waits for the first. Exit status 2: with a wait, it
+ * did not read what the first one wrote. */
 #include <cstdio>
 #include <cstring>
 #include <cuda.h>
@@ -79,5 +80,12 @@ int main(int argc, char **argv)
 		cudaGraphInstantiate(&x, g, 0);
 		cudaGraphLaunch(x, stream);
 	}
-	return cudaDeviceSynchronize() != cudaSuccess;
+	if (cudaDeviceSynchronize() != cudaSuccess)
+		return 1;
+	static int sum[768];
+	cudaMemcpy(sum, a + 4096, sizeof sum, cudaMemcpyDeviceToHost);
+	for (int i = 0; i < 768 && (wait || !strcmp(how, "synced")); i++)
+		if (sum[i] != i % 192 + 1)
+			return 2;
+	return 0;
 }

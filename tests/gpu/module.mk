@@ -46,10 +46,11 @@ bench-gpu: deps
 check-gpu: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(BUILD)/tests/gpu/planted_bugs \
 		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens \
-		$(BUILD)/tests/gpu/tensor_edge
-	$(V)$(BUILD)/tests/gpu/tensor_edge >$(BUILD)/tests/gpu/tensor_edge.gpu
-	$(V)$(BUILD)/consan-run --arch=sm_90a $(BUILD)/tests/gpu/tensor_edge 2>/dev/null \
-		| diff $(BUILD)/tests/gpu/tensor_edge.gpu - || echo "tensor_edge: < GPU, > executor"
+		$(BUILD)/tests/gpu/tensor_edge $(BUILD)/tests/gpu/tensor_map
+	$(V)for program in tensor_edge tensor_map; do \
+		$(BUILD)/tests/gpu/$$program >$(BUILD)/tests/gpu/$$program.gpu; \
+		$(BUILD)/consan-run --arch=sm_90a $(BUILD)/tests/gpu/$$program 2>/dev/null \
+		| diff $(BUILD)/tests/gpu/$$program.gpu - || echo "$$program: < GPU, > executor"; done
 	$(V)$(BUILD)/tests/gpu/scenarios $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/specimens --log=$(BUILD)/tests/gpu/specimens.txt $(BUILD) gpu
 	$(V)$(BUILD)/tests/gpu/planted_bugs $(BUILD) gpu

@@ -130,6 +130,8 @@ Test(cuda, dependent_launches)
 	expect("./dependent synced", 0, "2 of 2 kernels checked");
 	expect("./dependent runtime wait", 0, "2 of 2 kernels checked");
 	expect("./dependent graph wait", 0, "2 of 2 kernels checked");
+	expect("--backend=gpu-emulated --gpu-global ./dependent runtime", 66, "CS118");
+	expect("--backend=gpu-emulated --gpu-global ./dependent runtime wait", 0, "2 of 2 kernels checked");
 }
 
 /* ---- machine code whose PTX consan remembers ---- */

@@ -110,6 +110,19 @@ Test(tensormap, wide_copies_of_128_pixels)
 				pixel_of(at, 0, 0, 1, 1, (int)(32 * (group + 1) + halo)));
 }
 
+Test(tensormap, wide_swizzles)
+{
+	struct tensormap m = wide_map(TM_WIDE, 0, 0, 1, 8);
+
+	for (unsigned k = 0; k < TSW_COUNT; k++) {
+		m.swizzle = (uint8_t)k;
+		m.mode = TM_WIDE_128;
+		cr_expect_eq(!tensormap_check(&m), k != TSW_NONE && k != TSW_128_ATOM32_FLIP8, "%u", k);
+		m.mode = TM_IM2COL;
+		cr_expect_null(tensormap_check(&m), "%u", k);
+	}
+}
+
 Test(tensormap, wide_operands)
 {
 	const struct tensormap m = wide_map(TM_WIDE, -1, -2, 1, 8),
@@ -242,10 +255,10 @@ Test(tensormap, types_and_swizzles_of_sm_100)
 	cr_expect_not_null(tensormap_unpack(&back, bytes, TM_TILE), "an atomicity of the swizzle 32B");
 }
 
-/* Any other bits are no map, or one that no copy can use. */
+/* Zeros, bits of unknown meaning, a swizzle that no copy supports */
 Test(tensormap, other_bytes)
 {
-	static const uint16_t zeros[] = { 65, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
+	static const uint16_t zeros[] = { 66, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
 	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
 	struct tensormap m;
 
@@ -255,8 +268,16 @@ Test(tensormap, other_bytes)
 	for (size_t k = 0; k < ARRAY_SIZE(zeros); k++) {
 		memset(bytes, 0, sizeof bytes);
 		bytes[zeros[k] / 8] = (unsigned char)(1u << zeros[k] % 8);
-		cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE), "bit %u", zeros[k]);
+		cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+		cr_expect_not_null(tensormap_unsupported(&m), "bit %u", zeros[k]);
 	}
+	memset(bytes, 0, sizeof bytes);
+	bytes[8] = 2; /* bit 65 */
+	cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+	cr_expect_null(tensormap_unsupported(&m));
+	cr_assert_null(tensormap_replace(bytes, TF_SWIZZLE, 0, 4));
+	cr_assert_null(tensormap_unpack(&m, bytes, TM_TILE));
+	cr_expect_not_null(tensormap_unsupported(&m), "96 bytes");
 	memset(bytes, 0xff, sizeof bytes);
 	cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE));
 }
