@@ -39,7 +39,7 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		if (ptx_effect_of(s->insn->op) == EF_TCGEN05)
 			emit_tcgen05(c, warp, r);
 		else
-			emit_failed_wait(c, warp, r);
+			emit_failed_wait(c, warp, r, false);
 		return;
 	}
 	if (s->phase == PHASE_REMOTE) {

@@ -64,7 +64,8 @@ void emit_map_read(struct dcluster *c, uint32_t warp, uint32_t site, uint32_t la
 void emit_map_change(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_cp_async(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_bulk(struct dcluster *c, uint32_t warp, const struct record *r);
-void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r);
+/* still: at a hang, the wait fails up to now. */
+void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r, bool still);
 /* A token that the lanes' last arrival returned, or that their next wait takes. */
 void note_token(struct dcluster *c, uint32_t warp, const struct record *r);
 void emit_tcgen05(struct dcluster *c, uint32_t warp, const struct record *r);

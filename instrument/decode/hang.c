@@ -231,6 +231,8 @@ static bool emit_waits(struct dcluster *c, uint32_t warp)
 		if (order[l] && (seen[order[l] - 1].lanes & ~w->gone)
 				&& wait_event(c, warp, &seen[order[l] - 1], &e, buf)) {
 			waits = true;
+			if (e.blocked.on == WAIT_MBARRIER)
+				emit_failed_wait(c, warp, &seen[order[l] - 1], true);
 			emit(c, &e);
 		}
 	if (waits)

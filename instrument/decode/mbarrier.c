@@ -88,38 +88,46 @@ static uint32_t same_token(const struct dcluster *c, uint32_t warp, const struct
  * came after the first failure; arrivals are recorded before they are executed. That phase is
  * certainly complete by now, as no thread arrives in a phase before the phase before it is
  * complete. */
-static void emit_lag(struct dcluster *c, uint32_t warp, struct event *e, const struct model *m)
+static bool emit_lag(struct dcluster *c, uint32_t warp, struct event *e, const struct model *m)
 {
 	const struct dwarp *w = &c->warp[warp];
 	uint64_t began = w->polled.phase;
 
 	if (m->phase < 2 || (m->phase & 1) != e->mbarrier_test.phase ||
 			m->arrived[(m->phase - 2) & 3] <= w->polled.clock)
-		return;
+		return false;
 	if (began > m->phase - 2)
 		began = m->phase - 2;
 	began += (began ^ m->phase) & 1;
 	e->mbarrier_test.failed_phase = 1 + (uint32_t)began;
 	emit(c, e);
+	return true;
 }
 
-static void on_poll(struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
+/* True: the event was emitted. */
+static bool on_poll(struct dcluster *c, uint32_t warp, const struct record *r, struct event *e,
 	const struct model *m)
 {
 	const uint32_t in = (uint32_t)(m - c->model.at) + 1;
 	struct dwarp *w = &c->warp[warp];
+	bool lag = false;
 
 	if (w->polled.site == r->site && w->polled.lanes == e->lanes && w->polled.model == in)
-		emit_lag(c, warp, e, m);
+		lag = emit_lag(c, warp, e, m);
 	w->polled.site = r->site;
 	w->polled.lanes = e->lanes;
 	w->polled.model = in;
 	w->polled.clock = w->clock;
 	w->polled.phase = m->phase;
+	return lag;
 }
 
+/* Only the first of several failures is recorded. STILL: the kernel has ended, and it has failed
+ * ever since. */
+enum outcome { DONE, FAILED, STILL };
+
 static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, bool tries,
-	bool done)
+	enum outcome outcome)
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
 	unsigned a = plan_address(i);
@@ -146,19 +154,19 @@ static void on_test(struct dcluster *c, uint32_t warp, const struct record *r, b
 		}
 		refused_mbar(c, warp, r, same, at, false);
 		e.lanes = same;
-		x->flags = (enum ev_test_flags)((done ? TEST_TRUE : 0) | (parity ? TEST_PARITY : 0) |
+		x->flags = (enum ev_test_flags)((outcome == DONE ? TEST_TRUE : 0) | (parity ? TEST_PARITY : 0) |
 			(tries ? TEST_TRY : 0));
 		x->sem = ptx_sem_of(i, SEM_ACQUIRE);
 		x->scope = ptx_scope_of(i, SCOPE_NONE);
 		x->token_of = held.token_of;
-		if (!done) {
+		if (outcome != DONE) {
 			x->phase = want;
 			/* no phase to wait for, the phase is complete, or the token is of another object */
 			if (!m->expected || (held.known && want + 1 < m->phase)
 					|| (held.token_of && !held.known))
 				emit(c, &e);
-			else if (parity)
-				on_poll(c, warp, r, &e, m);
+			else if (parity && !on_poll(c, warp, r, &e, m) && outcome == STILL)
+				emit(c, &e);
 			continue;
 		}
 		if (!parity && !held.known) /* the newest phase that can be complete */
@@ -201,12 +209,12 @@ void emit_pending(struct dcluster *c, uint32_t warp, const struct record *r)
 	emit(c, &e);
 }
 
-void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r)
+void emit_failed_wait(struct dcluster *c, uint32_t warp, const struct record *r, bool still)
 {
 	enum ptx_op op = (enum ptx_op)record_site(c, r->site)->insn->op;
 
 	if (op == OP_mbarrier_test_wait || op == OP_mbarrier_try_wait)
-		on_test(c, warp, r, op == OP_mbarrier_try_wait, false);
+		on_test(c, warp, r, op == OP_mbarrier_try_wait, still ? STILL : FAILED);
 }
 
 void check_remote_wait(struct dcluster *c, uint32_t warp, const struct record *r)
@@ -224,8 +232,8 @@ void emit_mbarrier(struct dcluster *c, uint32_t warp, const struct record *r)
 	enum ev_kind kind = EV_MBARRIER_INIT;
 
 	switch ((enum ptx_op)i->op) {
-	case OP_mbarrier_test_wait: on_test(c, warp, r, false, true); return;
-	case OP_mbarrier_try_wait: on_test(c, warp, r, true, true); return;
+	case OP_mbarrier_test_wait: on_test(c, warp, r, false, DONE); return;
+	case OP_mbarrier_try_wait: on_test(c, warp, r, true, DONE); return;
 	case OP_mbarrier_arrive: on_arrive(c, warp, r, 0); return;
 	case OP_mbarrier_arrive_expect_tx: on_arrive(c, warp, r, ARRIVE_EXPECT_TX); return;
 	case OP_mbarrier_arrive_drop: on_arrive(c, warp, r, ARRIVE_DROP); return;
