@@ -238,6 +238,20 @@ static struct frontier *waited_for_grids(struct cluster *c, struct warp *w, uint
 	return f;
 }
 
+#define MAX_COPY_ARRIVALS 64
+
+static void note_copy_arrival(struct warp *w, uint32_t lanes)
+{
+	if (w->copy_arrivals.n == MAX_COPY_ARRIVALS) { /* rings of buffers are shorter */
+		w->copy_arrivals.n /= 2;
+		memmove(w->copy_arrivals.at, w->copy_arrivals.at + w->copy_arrivals.n,
+			w->copy_arrivals.n * sizeof *w->copy_arrivals.at);
+	}
+	vec_push(&w->copy_arrivals,
+		((struct copy_arrival){ w->copies.open, lanes, warp_stamp(w) }));
+	warp_close_epoch(w); /* a wait that follows has a later one */
+}
+
 void on_cp_async_arrive(struct cluster *c, const struct event *e)
 {
 	const struct event_cp_async_arrive *a = &e->cp_async_arrive;
@@ -257,6 +271,7 @@ void on_cp_async_arrive(struct cluster *c, const struct event *e)
 		.copies = true, .known = waited_for_grids(c, w, e->lanes),
 	});
 	mbar_copies(m, (struct past_op){ (uint16_t)w->index, e->lanes, w->copies.open, e->site });
+	note_copy_arrival(w, e->lanes);
 	w->copies.open = epoch_next(w->copies.open); /* later copies are not covered by this arrive */
 }
 

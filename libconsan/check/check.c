@@ -173,6 +173,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->released.n = w->observed.n = 0;
 	groups_reset(&w->copies);
 	groups_reset(&w->stores);
+	w->copy_arrivals.n = 0;
 	memset(&w->progress, 0, sizeof w->progress);
 	if (w->nreg)
 		memset(w->reg, 0, w->nreg * sizeof *w->reg);
@@ -324,6 +325,7 @@ static void free_cluster(struct cluster *c)
 
 		free(w->copies.at);
 		free(w->stores.at);
+		vec_free(&w->copy_arrivals);
 		free(w->released.at);
 		free(w->observed.at);
 		free(w->reg);

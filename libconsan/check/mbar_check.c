@@ -130,6 +130,23 @@ void mbar_check_expects(struct cluster *c, const struct event *e, struct mbar *m
 	}
 }
 
+/* Copies by cp.async are known from the arrive that tracks them: a lane that waited executed it
+ * later. */
+static bool waited_before_copies(struct cluster *c, const struct frontier *f,
+	const struct past_op *x)
+{
+	const struct warp *w = &c->warp[x->warp];
+
+	for (size_t i = w->copy_arrivals.n; i-- > 0 && w->copy_arrivals.at[i].issued >= x->epoch;) {
+		const struct copy_arrival *a = &w->copy_arrivals.at[i];
+
+		if (a->lanes & x->lanes && frontier_knows_one(&c->space, f, agent_copies(c, x->warp),
+				a->lanes & x->lanes, a->group))
+			return true;
+	}
+	return false;
+}
+
 /* The waiting warp later issued a load or a tcgen05 operation whose completion the arriving lanes
  * have observed: so its wait took place before, although the completion releases nothing that the
  * warp did itself (A18). This happens where bytes are expected before the buffer is known to be
@@ -140,6 +157,8 @@ static bool waited_before_load(struct cluster *c, struct warp *w, uint32_t lanes
 	const struct frontier *f = warp_frontier(w, (unsigned)__builtin_ctz(lanes));
 
 	if (f && c->ntensor && tc_knows_later(c, f, x))
+		return true;
+	if (f && waited_before_copies(c, f, x))
 		return true;
 	for (uint32_t k = 0; f && k < c->slots.n; k++) {
 		const struct slot *s = &c->slots.at[k];

@@ -123,6 +123,10 @@ struct past_op {                   /* a past operation of some lanes of a warp *
 	uint32_t lanes, epoch, site;
 };
 
+struct copy_arrival {
+	uint32_t group, lanes, issued;
+};
+
 struct warp {
 	uint16_t cta, id;        /* id in the CTA */
 	uint32_t index;          /* index in the cluster = its generic agent */
@@ -140,6 +144,9 @@ struct warp {
 	struct lane_progress progress;
 	struct lane_groups copies; /* cp.async */
 	struct lane_groups stores; /* bulk stores */
+	/* its newest cp.async.mbarrier.arrive: the number of the group that it ended, and the warp's
+	 * epoch */
+	VEC(struct copy_arrival) copy_arrivals;
 	VEC(struct released) released;
 	VEC(struct observed) observed;
 	uint32_t sc_fences;      /* fence.sc so far */
