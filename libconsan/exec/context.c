@@ -305,6 +305,7 @@ void context_begin(struct worker *wk, uint64_t id, uint32_t place)
 		cta_begin(&c->cta[r]);
 	c->slot = (uint32_t)wk->resident.n;
 	vec_push(&wk->resident, ((struct xresident){ .c = c, .due = true }));
+	sched_due(wk, c->slot);
 }
 
 /* Ends the cluster; its context is kept for the next one. */
@@ -332,6 +333,8 @@ void context_end(struct cluster *c, bool finished)
 		wk->resident.at[i] = wk->resident.at[i + 1];
 		wk->resident.at[i].c->slot = i;
 	}
+	wk->due_from -= wk->due_from > c->slot;
+	wk->due_to -= wk->due_to > c->slot;
 	c->next = wk->idle;
 	wk->idle = c;
 	atomic_fetch_sub(&g->resident, 1);

@@ -270,11 +270,25 @@ static void fill_info(struct decoder *d)
 	}
 }
 
+/* Does the instruction couple clusters? A relaxed atomic whose result no instruction reads does only
+ * if some fence can make an acquire of it, as compilers emit one for each reduction. */
+static void observe(const struct ptx_func *f, const struct ptx_insn *i, bool *coupled, bool *unread,
+	bool *fence)
+{
+	const bool relaxed = i->op == OP_atom && !sem_acquires(ptx_sem_of(i, SEM_RELAXED))
+		&& ptx_result_unread(f, i);
+
+	*fence |= i->op == OP_fence || i->op == OP_membar || ptx_effect_of(i->op) == EF_UNKNOWN;
+	if (ptx_observes(i))
+		*(relaxed ? unread : coupled) = true;
+}
+
 static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *f)
 {
 	struct arena arena = { 0 };
 	struct exec_kernel *k = arena_alloc(&arena, sizeof *k);
 	struct decoder d = { .k = k, .avx512 = simd_level() == SIMD_512 };
+	bool unread = false, fence = false;
 
 	k->least_inc = UINT32_MAX;
 	k->arena = arena;
@@ -292,13 +306,14 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 			k->fills_sm |= fn->insn[n].op == OP_tcgen05_alloc;
 			k->info.tensor |= ptx_effect_of(fn->insn[n].op) == EF_TCGEN05;
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
-			k->info.coupled |= ptx_observes(&fn->insn[n]);
+			observe(fn, &fn->insn[n], &k->info.coupled, &unread, &fence);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
 			k->info.takes_locks |= ptx_takes_lock(fn, &fn->insn[n]);
 			k->info.polls |= ptx_observes(&fn->insn[n]) && ptx_is_polled(fn, &fn->insn[n]);
 		}
 		decode_function(&d, &k->fn[i]);
 	}
+	k->info.coupled |= unread && fence;
 	k->reg_bytes = (d.const_at + 63) & ~63u;
 	k->entry_pc = k->fn[k->nfn - 1].entry_pc;
 	k->ncode = d.code.n;

@@ -88,7 +88,8 @@ struct exec_kernel_info {
 	bool tensor;               /* it has tcgen05 instructions */
 	bool apart;                /* no instruction synchronises with other clusters */
 	bool coupled;              /* what an instruction returns depends on the order in which
-				      clusters run: strong reads of global memory, malloc, printf */
+				      clusters run: strong reads of global memory, atomics
+				      whose results are used, malloc, printf */
 	bool polls_shared;         /* it has strong loads of shared memory */
 	bool polls;                /* a loop waits for what another thread writes to global memory */
 	bool takes_locks;          /* in global or shared memory */

@@ -201,6 +201,7 @@ struct worker {
 	unsigned index;
 	pthread_t thread;
 	VEC(struct xresident) resident; /* in the order they started */
+	size_t due_from, due_to; /* no resident outside of these is due or stale */
 	struct cluster *idle;    /* contexts to reuse */
 	struct exec_range hint[256]; /* by op: the allocation it accessed last */
 	uint32_t *seen;          /* by pc: end of the run of ops executed from there */
@@ -309,6 +310,8 @@ void sched_load(struct warp *w, const struct event *e);
 bool sched_spun(struct warp *w);
 /* After such an access has changed memory. */
 void sched_changed(struct warp *w, uint64_t places);
+/* The resident at this place is due or stale. */
+void sched_due(struct worker *wk, size_t slot);
 /* Draws the order in which clusters start (grid.order). */
 void sched_order(struct grid *g);
 

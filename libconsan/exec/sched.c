@@ -81,7 +81,16 @@ static void begin(struct worker *wk)
 		: wk->grid->coupled && l->seed ? 1u << draw(&wk->rng) % 4 : 1;
 	wk->early = wk->grid->coupled && wk->grid->k->info.polls && !l->seed && !l->control;
 	wk->last = UINT32_MAX;
+	wk->due_from = SIZE_MAX;
 	wk->reads = wk->grid->coupled ? reads_open(l) : NULL;
+}
+
+void sched_due(struct worker *wk, size_t slot)
+{
+	if (slot < wk->due_from)
+		wk->due_from = slot;
+	if (slot >= wk->due_to)
+		wk->due_to = slot + 1;
 }
 
 /* ---- points ---- */
@@ -154,8 +163,12 @@ void sched_changed(struct warp *w, uint64_t places)
 
 	for (size_t i = 0; i < wk->parked.n; i++)
 		wk->parked.at[i].futile &= !(wk->parked.at[i].polled & places);
-	for (size_t i = 0; i < wk->resident.n; i++)
-		wk->resident.at[i].stale |= (wk->resident.at[i].polled & places) != 0;
+	for (size_t i = 0; i < wk->resident.n; i++) {
+		if (!(wk->resident.at[i].polled & places))
+			continue;
+		wk->resident.at[i].stale = true;
+		sched_due(wk, i);
+	}
 	for (; places; places &= places - 1)
 		wk->version[__builtin_ctzll(places)]++;
 	w->polled = 0;
@@ -334,6 +347,7 @@ static bool grant(struct worker *wk)
 	w->granted = true;
 	w->cluster->parked--;
 	wk->resident.at[w->cluster->slot].due = true;
+	sched_due(wk, w->cluster->slot);
 	wk->steps++;
 	return true;
 }
@@ -501,15 +515,23 @@ static bool turn(struct worker *wk, struct cluster *c)
 static bool turns(struct worker *wk, bool all)
 {
 	const uint64_t parts = wk->resident.n / EAGER + 1;
+	const size_t from = all ? 0 : wk->due_from, to = all ? SIZE_MAX : wk->due_to;
 	bool progress = false;
 
-	for (size_t i = 0; i < wk->resident.n;) {
+	wk->due_from = SIZE_MAX;
+	wk->due_to = 0;
+	for (size_t i = from; i < wk->resident.n && (i < to || i < wk->due_to);) {
 		const struct xresident *r = &wk->resident.at[i];
 		struct cluster *c = r->c;
 
 		if (all || r->due || (r->stale && (c->info.id + wk->steps) % parts == 0))
 			progress |= turn(wk, c);
-		i += i < wk->resident.n && wk->resident.at[i].c == c; /* or it has ended */
+		r = &wk->resident.at[i];
+		if (i == wk->resident.n || r->c != c)
+			continue; /* it has ended */
+		if (r->due || r->stale)
+			sched_due(wk, i);
+		i++;
 	}
 	return progress;
 }

@@ -2,6 +2,7 @@
  * order and the same memory, for any number of jobs. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,5 +233,35 @@ Test(schedule, the_first_failure_ends_a_launch, .timeout = 60)
 			cr_assert_eq(r.cut, first.cut, "seed %d, run %u", (int)seed, i);
 			cr_assert_geq(r.clusters, first.clusters);
 		}
+	}
+}
+
+/* Clusters are coupled by what an atomic returns, or by the acquire that a fence makes of it. */
+Test(schedule, coupled_kernels)
+{
+	static const struct { const char *body; bool coupled; } row[] = {
+		{ "atom.global.add.u32 %r4, [%rd1], 1;\nret;\n}\n", false },
+		{ "atom.relaxed.cta.global.add.u32 %r4, [%rd1], 1;\nbar.sync 0;\nret;\n}\n", false },
+		{ "atom.global.add.u32 %r4, [%rd1], 1;\nfence.acq_rel.gpu;\nret;\n}\n", true },
+		{ "atom.acquire.gpu.global.add.u32 %r4, [%rd1], 1;\nret;\n}\n", true },
+		{ "atom.global.add.u32 %r4, [%rd1], 1;\nst.global.u32 [%rd2], %r4;\nret;\n}\n", true },
+		{ "red.global.add.u32 [%rd1], 1;\nfence.acq_rel.gpu;\nret;\n}\n", false },
+		{ "ld.relaxed.gpu.global.u32 %r4, [%rd1];\nret;\n}\n", true },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		char text[1024];
+		struct consan_err e = { 0 };
+		struct exec_kernel_info info;
+		struct exec_module *m;
+		struct ptx_module *p;
+
+		snprintf(text, sizeof text, "%s%s", HEAD, row[i].body);
+		p = ptx_parse("test.ptx", text, strlen(text), &e);
+		cr_assert(p, "line %d: %s", e.line, e.text);
+		m = exec_load(p, &e);
+		exec_kernel_info(exec_kernel(m, "k", &e), &info);
+		cr_expect_eq(info.coupled, row[i].coupled, "%s", row[i].body);
+		exec_unload(m);
 	}
 }
