@@ -137,7 +137,8 @@ Test(cuda, dependent_launches)
 /* NVRTC and nvJitLink, however the program calls them. */
 Test(makers, in_process, .timeout = 200)
 {
-	static const char *const how[] = { "nvrtc", "link-ptx", "link-lto", "link-mixed" };
+	static const char *const how[] = { "nvrtc", "link-ptx", "link-lto", "link-mixed",
+		"driver-ptx", "driver-mixed" };
 	static const char *const program[] = { "makers", "makers_lazy", "makers_looked_up" };
 	char words[128];
 
