@@ -282,7 +282,8 @@ void device_name(char *to, size_t n)
 	snprintf(to, n, "consan emulated sm_%u%s", d->sm, d->suffix == 'a' ? "a" : "");
 }
 
-static _Atomic size_t limit_now[cudaLimitMaxL2FetchGranularity + 1] = {
+/* Those that the runtime API does not have (CUDA in graphics) are 0: off. */
+static _Atomic size_t limit_now[CU_LIMIT_MAX] = {
 	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
 	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
 	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
