@@ -292,39 +292,6 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr to, cuuint64_t val
 	return write_value(stream, to, value, 8);
 }
 
-/* ---- the driver's log, which is empty: errors are in the report ---- */
-
-CUresult cuLogsRegisterCallback(CUlogsCallback call, void *user, CUlogsCallbackHandle *out)
-{
-	if (!call || !out)
-		return CUDA_ERROR_INVALID_VALUE;
-	*out = (CUlogsCallbackHandle)out;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
-{
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLogsCurrent(CUlogIterator *at, unsigned flags)
-{
-	if (!at)
-		return CUDA_ERROR_INVALID_VALUE;
-	*at = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLogsDumpToMemory(CUlogIterator *at, char *to, size_t *n, unsigned flags)
-{
-	if (!n || (*n && !to))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (*n)
-		*to = 0;
-	*n = 0;
-	return CUDA_SUCCESS;
-}
-
 /* ---- graphs ---- */
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)

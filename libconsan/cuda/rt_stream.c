@@ -1,4 +1,4 @@
-/* rt_stream: streams, events, capture and logs of the runtime API. Graphs are in rt_graph.c. */
+/* rt_stream: streams, events and capture of the runtime API. Graphs are in rt_graph.c. */
 #include "internal.h"
 
 #include <string.h>
@@ -225,37 +225,4 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNo
 	struct stream *s = stream_of(stream);
 
 	return rt(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
-}
-
-/* ---- the driver's log, which is empty: errors are in the report ---- */
-
-cudaError_t cudaLogsRegisterCallback(cudaLogsCallback_t call, void *user, cudaLogsCallbackHandle *out)
-{
-	if (!call || !out)
-		return rt(cudaErrorInvalidValue);
-	*out = (cudaLogsCallbackHandle)out;
-	return cudaSuccess;
-}
-
-cudaError_t cudaLogsUnregisterCallback(cudaLogsCallbackHandle handle)
-{
-	return cudaSuccess;
-}
-
-cudaError_t cudaLogsCurrent(cudaLogIterator *at, unsigned flags)
-{
-	if (!at)
-		return rt(cudaErrorInvalidValue);
-	*at = 0;
-	return cudaSuccess;
-}
-
-cudaError_t cudaLogsDumpToMemory(cudaLogIterator *at, char *to, size_t *n, unsigned flags)
-{
-	if (!n || (*n && !to))
-		return rt(cudaErrorInvalidValue);
-	if (*n)
-		*to = 0;
-	*n = 0;
-	return cudaSuccess;
 }
