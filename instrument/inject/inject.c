@@ -271,6 +271,7 @@ static bool subscribe(void)
 	}
 	enable_handlers(inject_handlers, handle);
 	enable_handlers(inject_graph_handlers, handle);
+	enable_handlers(inject_link_handlers, handle);
 	if (gpu_times(session))
 		inject_times_open(lib);
 	if (gpu_global(session))

@@ -70,6 +70,7 @@ void inject_driver_returns(const char *name, CUresult error); /* at the end of e
 
 /* ---- module.c ---- */
 
+unsigned inject_sm(char *suffix); /* the architecture of the GPU: 90 and 'a' */
 /* The image to load instead of the program's; NULL: the program's. Valid until the process
  * ends. */
 const void *inject_image(const void *image, const char *what);

@@ -29,7 +29,7 @@ static struct {
 	unsigned count;
 } images = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static unsigned device_sm(char *suffix)
+unsigned inject_sm(char *suffix)
 {
 	int major = 9, minor = 0;
 	CUdevice d = 0;
@@ -51,7 +51,7 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 	struct text has = { 0 };
 	struct consan_err e = { 0 };
 	char *ptx = NULL, suffix;
-	unsigned sm = device_sm(&suffix);
+	unsigned sm = inject_sm(&suffix);
 
 	if (w->magic == WRAPPER_MAGIC)
 		image = w->data;

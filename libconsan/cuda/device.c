@@ -23,7 +23,6 @@ static struct {
 	bool forked;            /* this is a child of the process that opened c */
 	_Atomic unsigned launching; /* launches in progress */
 	VEC(struct hint) hint;
-	VEC(const char *) static_runtime; /* paths, "" for the program */
 } device = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* libjansson.a is linked in although it is not built for shared libraries. Its only reference
@@ -88,34 +87,6 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-/* The program and the libraries with a static, stripped runtime: "a", "a, b". */
-static void add_static_runtimes(struct text *t)
-{
-	for (size_t i = 0; i < device.static_runtime.n; i++) {
-		const char *path = device.static_runtime.at[i];
-		const char *slash = strrchr(path, '/');
-
-		text_printf(t, "%s%s", i ? ", " : "", !*path ? program_invocation_name
-			: slash ? slash + 1 : path);
-	}
-}
-
-/* One remark: libraries of others cannot be linked again. */
-static void remark_static_runtimes(struct consan *c)
-{
-	struct text t = { 0 };
-
-	if (!device.static_runtime.n)
-		return;
-	add_static_runtimes(&t);
-	text_printf(&t, ": the CUDA runtime is linked statically, its symbols are stripped, and no "
-		"libcudart_static.a of its version was found: kernels of this code are not checked; install "
-		"that version's nvidia-cuda-runtime package or CUDA Toolkit; where the code is yours, link "
-		"with -cudart shared, or keep the symbols");
-	consan_remark(c, REMARK_NOTE, t.at);
-	text_free(&t);
-}
-
 static uint32_t host_stack(void)
 {
 	const uint32_t python = python_stack();
@@ -143,7 +114,6 @@ static int open_session(void)
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	hint_architectures(device.c);
-	remark_static_runtimes(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
 }
@@ -228,18 +198,6 @@ void unchecked(const char *kernel, bool launched, const char *why)
 		consan_unchecked(device.c, kernel, launched, why);
 }
 
-void remark_static_runtime(const char *path)
-{
-	for (size_t i = 0; i < device.static_runtime.n; i++)
-		if (!strcmp(device.static_runtime.at[i], path))
-			return; /* it was loaded before */
-	vec_push(&device.static_runtime, base_strdup(path));
-	if (!*path)
-		print_error("the CUDA runtime of this program is linked statically, its symbols are "
-			"stripped, and no libcudart_static.a of its version was found: link with "
-			"-cudart shared, or keep the symbols");
-}
-
 /* It asks for several tables. */
 void static_runtime_used(const char *path)
 {
@@ -248,6 +206,10 @@ void static_runtime_used(const char *path)
 
 	if (atomic_exchange(&last, path) == path)
 		return;
+	if (!strcmp(path, program_invocation_name))
+		print_error("the CUDA runtime of this program is linked statically, its symbols are "
+			"stripped, and no libcudart_static.a of its version was found: link with "
+			"-cudart shared, or keep the symbols");
 	remark(REMARK_NOT_LOADED, "%s: its CUDA runtime is linked statically, its symbols are stripped, and no "
 		"libcudart_static.a of its version was found, so it could not start; install that version's "
 		"nvidia-cuda-runtime package or CUDA Toolkit", slash ? slash + 1 : path);
@@ -323,7 +285,8 @@ void device_name(char *to, size_t n)
 	snprintf(to, n, "consan emulated sm_%u%s", d->sm, d->suffix == 'a' ? "a" : "");
 }
 
-static _Atomic size_t limit_now[cudaLimitMaxL2FetchGranularity + 1] = {
+/* Those that the runtime API does not have (CUDA in graphics) are 0: off. */
+static _Atomic size_t limit_now[CU_LIMIT_MAX] = {
 	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
 	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
 	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
@@ -352,8 +315,6 @@ int device_limit(int limit, size_t *get, const size_t *set)
  * file. The session stays open while another thread runs a launch. */
 __attribute__((destructor)) static void close_session(void)
 {
-	if (!device.c && device.static_runtime.n)
-		session();
 	if (!device.c || device.forked)
 		return;
 	python_end();

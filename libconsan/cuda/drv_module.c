@@ -1,10 +1,11 @@
 /* drv_module: modules, libraries and linking of the driver API. Both CUmodule and CUlibrary
  * are images. */
 #include "internal.h"
-#include "libconsan/ptx/ptx.h"
+#include "libconsan/origin/origin.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- modules and libraries ---- */
 
@@ -199,7 +200,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary library, 
 /* ---- linking: the output is PTX, which cuModuleLoadData() accepts ---- */
 
 struct link {
-	VEC(char *) ptx;
+	struct parts parts;
 	char *out;
 };
 
@@ -216,21 +217,41 @@ CUresult cuLinkCreate_v2(unsigned n, CUjit_option *options, void **values, CUlin
 	return CUDA_SUCCESS;
 }
 
+static CUresult added(bool good, const char *call)
+{
+	if (good)
+		return CUDA_SUCCESS;
+	remark(REMARK_NOT_LOADED, "%s: an input without PTX", call);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t bytes,
 	const char *name, unsigned n, CUjit_option *options, void **values)
 {
 	struct link *l = handle_get(state, HANDLE_LINK);
+	const struct consan_device *d = device_info();
 
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!data)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (type != CU_JIT_INPUT_PTX) {
-		remark(REMARK_CALL_UNSUPPORTED, "cuLinkAddData of an input other than PTX");
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
-	vec_push(&l->ptx, base_strndup(data, bytes));
+	if (type != CU_JIT_INPUT_PTX)
+		return added(parts_add(&l->parts, data, bytes, d->sm, d->suffix), "cuLinkAddData");
+	parts_add_ptx(&l->parts, data, bytes);
 	return CUDA_SUCCESS;
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned n,
+	CUjit_option *options, void **values)
+{
+	struct link *l = handle_get(state, HANDLE_LINK);
+	const struct consan_device *d = device_info();
+
+	if (!l || !path)
+		return l ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	if (access(path, R_OK))
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	return added(parts_add_file(&l->parts, path, d->sm, d->suffix), "cuLinkAddFile");
 }
 
 CUresult cuLinkComplete(CUlinkState state, void **out, size_t *bytes)
@@ -240,12 +261,12 @@ CUresult cuLinkComplete(CUlinkState state, void **out, size_t *bytes)
 
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!out || !l->ptx.n)
+	if (!out || !l->parts.ptx.n)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!l->out)
-		l->out = link_ptx((const char *const *)l->ptx.at, l->ptx.n, &e);
+		l->out = parts_join(&l->parts, &e);
 	if (!l->out) {
-		remark(REMARK_NOT_LOADED, "cuLinkComplete: %s", e.text);
+		remark(REMARK_NOT_LOADED, "cuLinkComplete: %s", e.code ? e.text : "an input without PTX");
 		return CUDA_ERROR_INVALID_PTX;
 	}
 	*out = l->out;
@@ -261,9 +282,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 	if (!l)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_drop(l, HANDLE_LINK);
-	for (size_t i = 0; i < l->ptx.n; i++)
-		free(l->ptx.at[i]);
-	vec_free(&l->ptx);
+	parts_free(&l->parts);
 	free(l->out);
 	free(l);
 	return CUDA_SUCCESS;

@@ -242,6 +242,56 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	return CUDA_SUCCESS;
 }
 
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *after,
+	const CUgraphEdgeData *edge, size_t nafter, CUstreamCaptureMode mode)
+{
+	struct graph *g = graph_of(graph);
+
+	return after_ready(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
+}
+
+/* Nodes run in the order in which they are captured, which respects any dependencies. */
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
+	const CUgraphEdgeData *edge, size_t n, unsigned flags)
+{
+	struct stream *s = stream_of(stream);
+
+	return after_ready(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned flags)
+{
+	return cuStreamUpdateCaptureDependencies_v2(stream, nodes, NULL, n, flags);
+}
+
+/* ---- values in memory, in the order of the stream ---- */
+
+static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, unsigned bytes)
+{
+	struct op op;
+	int error = to ? 0 : cudaErrorInvalidValue;
+
+	for (unsigned at = 0; at < bytes && !error; at += sizeof(uint32_t)) {
+		op = (struct op){ .kind = OP_FILL, .fill = { .dst = (void *)(to + at),
+			.value = (uint32_t)(value >> 8 * at), .unit = sizeof(uint32_t),
+			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
+		error = fill_check(&op.fill);
+		if (!error)
+			error = stream_issue(stream, &op);
+	}
+	return after_ready(error);
+}
+
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags)
+{
+	return write_value(stream, to, value, 4);
+}
+
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned flags)
+{
+	return write_value(stream, to, value, 8);
+}
+
 /* ---- graphs ---- */
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
@@ -329,4 +379,56 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 		return CUDA_ERROR_INVALID_VALUE;
 	graph_free(g);
 	return CUDA_SUCCESS;
+}
+
+/* ---- what graphs hold ---- */
+
+CUresult cuUserObjectCreate(CUuserObject *object, void *user, CUhostFn destroy, unsigned count,
+	unsigned flags)
+{
+	return drv(user_object_new((struct user_object **)object, user, destroy, count));
+}
+
+CUresult cuUserObjectRetain(CUuserObject object, unsigned count)
+{
+	return drv(user_object_count(object, count));
+}
+
+CUresult cuUserObjectRelease(CUuserObject object, unsigned count)
+{
+	return drv(user_object_count(object, -(long)count));
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags)
+{
+	struct graph *g = graph_of(graph);
+
+	return drv(g ? graph_hold(g, object, count, flags & CU_GRAPH_USER_OBJECT_MOVE)
+		: cudaErrorInvalidValue);
+}
+
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned count)
+{
+	struct graph *g = graph_of(graph);
+
+	return drv(g ? graph_release(g, object, count) : cudaErrorInvalidValue);
+}
+
+/* Graphs own no memory: memory nodes are refused. */
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
+{
+	if (device || !value)
+		return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
+	*(cuuint64_t *)value = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
+{
+	return device ? CUDA_ERROR_INVALID_DEVICE : value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }

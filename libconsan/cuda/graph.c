@@ -3,8 +3,9 @@
 #include "internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static _Atomic unsigned long long ids = 1;
+static _Atomic unsigned long long ids = 1, node_ids = 1;
 
 static struct graph *make(bool executable)
 {
@@ -31,21 +32,35 @@ struct graph *graph_exec_of(const void *handle)
 	return handle_get(handle, HANDLE_GRAPH_EXEC);
 }
 
+struct node *node_of(const void *handle)
+{
+	return handle_get(handle, HANDLE_NODE);
+}
+
+/* The node, if it is of this graph. */
+static struct node *own_node(const struct graph *g, const void *handle)
+{
+	struct node *n = node_of(handle);
+
+	return n && n->graph == g ? n : NULL;
+}
+
 int graph_add(struct graph *g, struct op *op, const void *const *after, size_t nafter,
 	struct node **out)
 {
-	struct node *n, *before;
+	struct node *n;
 	size_t i;
 
 	for (i = 0; i < nafter; i++) {
-		before = handle_get(after[i], HANDLE_NODE);
-		if (!before || before->graph != g) {
+		if (!own_node(g, after[i])) {
 			op_free(op);
 			return cudaErrorInvalidValue;
 		}
 	}
 	n = base_alloc(sizeof *n);
-	*n = (struct node){ .graph = g, .op = *op };
+	*n = (struct node){ .graph = g, .op = *op, .id = node_ids++ };
+	for (i = 0; i < nafter; i++)
+		vec_push(&n->after, node_of(after[i]));
 	vec_push(&g->node, n);
 	handle_put(n, HANDLE_NODE, n);
 	if (out)
@@ -53,18 +68,40 @@ int graph_add(struct graph *g, struct op *op, const void *const *after, size_t n
 	return 0;
 }
 
+static void number_nodes(const struct graph *g)
+{
+	for (size_t i = 0; i < g->node.n; i++)
+		g->node.at[i]->place = i;
+}
+
 struct graph *graph_dup(const struct graph *g, bool executable)
 {
 	struct graph *copy = make(executable);
+	struct node *from, *to;
 	struct op op;
-	size_t i;
+	size_t i, k;
 
+	number_nodes(g);
 	for (i = 0; i < g->node.n; i++) {
-		op = op_dup(&g->node.at[i]->op);
-		graph_add(copy, &op, NULL, 0, NULL);
-		copy->node.at[i]->off = g->node.at[i]->off;
+		from = g->node.at[i];
+		op = op_dup(&from->op);
+		graph_add(copy, &op, NULL, 0, &to);
+		to->off = from->off;
+		to->id = from->id;
+		for (k = 0; k < from->after.n; k++)
+			vec_push(&to->after, copy->node.at[from->after.at[k]->place]);
 	}
+	for (i = 0; i < g->object.n; i++)
+		graph_hold(copy, g->object.at[i], 1, false);
 	return copy;
+}
+
+struct node *graph_find(const struct graph *g, const struct node *of)
+{
+	for (size_t i = 0; i < g->node.n; i++)
+		if (g->node.at[i]->id == of->id)
+			return g->node.at[i];
+	return NULL;
 }
 
 int graph_run(const struct graph *g)
@@ -78,18 +115,172 @@ int graph_run(const struct graph *g)
 	return error;
 }
 
+static void node_free(struct node *n)
+{
+	handle_drop(n, HANDLE_NODE);
+	op_free(&n->op);
+	vec_free(&n->after);
+	free(n->args);
+	free(n);
+}
+
 void graph_free(struct graph *g)
 {
 	size_t i;
 
 	handle_drop(g, g->executable ? HANDLE_GRAPH_EXEC : HANDLE_GRAPH);
-	for (i = 0; i < g->node.n; i++) {
-		handle_drop(g->node.at[i], HANDLE_NODE);
-		op_free(&g->node.at[i]->op);
-		free(g->node.at[i]);
-	}
+	for (i = 0; i < g->node.n; i++)
+		node_free(g->node.at[i]);
+	for (i = 0; i < g->object.n; i++)
+		user_object_count(g->object.at[i], -1);
 	vec_free(&g->node);
+	vec_free(&g->object);
 	free(g);
+}
+
+/* ---- changing a graph ---- */
+
+/* Moves nodes behind those that they depend on, and keeps their order otherwise. False: there is a
+ * cycle. */
+static bool graph_order(struct graph *g)
+{
+	VEC(struct node *) order = { 0 };
+	size_t i, k, placed = 0, before;
+	struct node *n;
+
+	for (i = 0; i < g->node.n; i++)
+		g->node.at[i]->place = SIZE_MAX;
+	do {
+		before = placed;
+		for (i = 0; i < g->node.n; i++) {
+			n = g->node.at[i];
+			for (k = 0; k < n->after.n && n->after.at[k]->place != SIZE_MAX; k++)
+				;
+			if (n->place != SIZE_MAX || k < n->after.n)
+				continue;
+			n->place = placed++;
+			vec_push(&order, n);
+		}
+	} while (placed > before);
+	if (placed == g->node.n && placed)
+		memcpy(g->node.at, order.at, placed * sizeof *order.at);
+	vec_free(&order);
+	return placed == g->node.n;
+}
+
+static bool forget(struct node *n, const struct node *after)
+{
+	for (size_t k = 0; k < n->after.n; k++)
+		if (n->after.at[k] == after) {
+			n->after.at[k] = n->after.at[--n->after.n];
+			return true;
+		}
+	return false;
+}
+
+int graph_depend(struct graph *g, const void *const *from, const void *const *to, size_t n, bool add)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!own_node(g, from[i]) || !own_node(g, to[i]) || from[i] == to[i])
+			return cudaErrorInvalidValue;
+	for (size_t i = 0; i < n; i++) {
+		if (add)
+			vec_push(&node_of(to[i])->after, node_of(from[i]));
+		else if (!forget(node_of(to[i]), from[i]))
+			return cudaErrorInvalidValue;
+	}
+	if (!add || graph_order(g))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		forget(node_of(to[i]), from[i]);
+	return cudaErrorInvalidValue;
+}
+
+int node_set(struct node *n, struct op *op)
+{
+	if (n->op.kind != op->kind) {
+		op_free(op);
+		return cudaErrorInvalidValue;
+	}
+	op_free(&n->op);
+	n->op = *op;
+	free(n->args);
+	n->args = NULL;
+	return 0;
+}
+
+/* What depended on it no longer does; on a GPU the node's own dependencies are not passed on either. */
+int node_destroy(struct node *n)
+{
+	struct graph *g = n->graph;
+	size_t left = 0;
+
+	for (size_t i = 0; i < g->node.n; i++) {
+		while (forget(g->node.at[i], n))
+			;
+		if (g->node.at[i] != n)
+			g->node.at[left++] = g->node.at[i];
+	}
+	g->node.n = left;
+	node_free(n);
+	return 0;
+}
+
+/* ---- user objects ---- */
+
+struct user_object {
+	void (*destroy)(void *user);
+	void *user;
+	_Atomic long count;
+};
+
+int user_object_new(struct user_object **out, void *user, void (*destroy)(void *user), unsigned count)
+{
+	if (!out || !destroy || !count)
+		return cudaErrorInvalidValue;
+	*out = base_alloc(sizeof **out);
+	**out = (struct user_object){ .destroy = destroy, .user = user, .count = count };
+	handle_put(*out, HANDLE_OBJECT, *out);
+	return 0;
+}
+
+int user_object_count(const void *handle, long count)
+{
+	struct user_object *o = handle_get(handle, HANDLE_OBJECT);
+
+	if (!o || !count || o->count + count < 0)
+		return cudaErrorInvalidValue;
+	o->count += count;
+	if (!o->count) {
+		handle_drop(o, HANDLE_OBJECT);
+		o->destroy(o->user);
+		free(o);
+	}
+	return 0;
+}
+
+int graph_hold(struct graph *g, const void *object, unsigned count, bool move)
+{
+	struct user_object *o = handle_get(object, HANDLE_OBJECT);
+
+	if (!o || !count)
+		return cudaErrorInvalidValue;
+	if (!move)
+		o->count += count;
+	for (unsigned k = 0; k < count; k++)
+		vec_push(&g->object, o);
+	return 0;
+}
+
+int graph_release(struct graph *g, const void *object, unsigned count)
+{
+	for (size_t i = g->object.n; i-- > 0 && count;)
+		if (g->object.at[i] == object) {
+			g->object.at[i] = g->object.at[--g->object.n];
+			user_object_count(object, -1);
+			count--;
+		}
+	return count ? cudaErrorInvalidValue : 0;
 }
 
 bool graph_replace(struct graph *to, const struct graph *from)

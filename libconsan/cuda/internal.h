@@ -43,11 +43,9 @@ void remark_unsupported(const char *name);
 /* Reports a module without PTX. has: the images that it has; library: consan_library() of its file, or
  * NULL; made: no file has it, the program made or read it. */
 void remark_no_ptx(const char *name, const char *has, const char *library, bool made);
-/* Reports an object (path; "" for the program) with device code whose CUDA runtime cannot be
- * found: it is linked statically and its symbols are stripped. */
-void remark_static_runtime(const char *path);
-/* Such a runtime of this object begins: it asks the driver for tables that only the real one has, and
- * fails. What it was to launch is not checked. */
+/* The CUDA runtime of this object begins, one that was not found (redirect.c), as it is linked statically
+ * and its symbols are stripped: it asks the driver for tables that only the real one has, and fails.
+ * What it was to launch is not checked. */
 void static_runtime_used(const char *path);
 /* The program has an image for this architecture, in its file (of_program) or made or read by it. */
 void device_arch_hint(unsigned sm, char suffix, bool of_program);
@@ -272,15 +270,21 @@ bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
 	unsigned long long *id, struct graph **graph);
 
-/* A graph holds its operations in the order in which they were added. This order respects
- * the dependencies, because a node can only depend on nodes added before it. */
+/* A graph holds its operations in an order that respects the dependencies: that in which they were
+ * added, until graph_depend() changes it. A node that is captured depends on the one before it. */
 struct node {
 	struct graph *graph;
 	struct op op;
+	VEC(struct node *) after;    /* the nodes it depends on */
+	unsigned long long id;       /* the same in copies of the graph */
+	size_t place;                /* in graph->node; valid after graph_order() */
+	void **args;                 /* pointers into op.launch.params, made when they are asked for */
 	bool off;                    /* disabled in an executable graph */
 };
+struct user_object;
 struct graph {
 	VEC(struct node *) node;
+	VEC(struct user_object *) object; /* each as often as the graph holds it */
 	bool executable;
 	unsigned long long id;
 };
@@ -291,6 +295,21 @@ struct graph *graph_exec_of(const void *handle); /* ... no such executable graph
 int graph_add(struct graph *g, struct op *op, const void *const *after, size_t nafter,
 	struct node **out);
 struct graph *graph_dup(const struct graph *g, bool executable);
+struct node *node_of(const void *handle);        /* NULL: no such node */
+/* The node of this graph, a copy, that was made of the node; NULL: none. */
+struct node *graph_find(const struct graph *g, const struct node *of);
+/* Adds or removes dependencies of the nodes `to` on those of `from`, of this graph. */
+int graph_depend(struct graph *g, const void *const *from, const void *const *to, size_t n, bool add);
+/* Takes ownership of the contents of op, which is of the node's kind. */
+int node_set(struct node *n, struct op *op);
+int node_destroy(struct node *n);
+/* A CUDA user object: destroy(user) is called when the last of `count` references is released. */
+int user_object_new(struct user_object **out, void *user, void (*destroy)(void *user), unsigned count);
+/* Adds references, or, if count is negative, removes them. */
+int user_object_count(const void *handle, long count);
+/* move: the caller's references become the graph's. */
+int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
+int graph_release(struct graph *g, const void *object, unsigned count);
 int graph_run(const struct graph *g);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */

@@ -83,8 +83,7 @@ static void redirect_function(void *user, const char *name, uint64_t address, ui
 		r->done += jump_write(&r->jumps, (uint8_t *)r->base + address, size, to);
 }
 
-/* Returns the number of redirected runtime functions. */
-static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
+static void redirect(const struct elf *f, const char *path, uint64_t base)
 {
 	const struct symbols symbols = elf_symbols(f, symbol_table(f, path));
 	struct redirection r = { .base = base };
@@ -102,7 +101,6 @@ static unsigned redirect(const struct elf *f, const char *path, uint64_t base)
 		free(real);
 	}
 	jumps_end(&r.jumps);
-	return r.done;
 }
 
 static bool is_us(const struct dl_phdr_info *info)
@@ -144,8 +142,7 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
-	if (!redirect(&f, path, info->dlpi_addr) && has_fatbin(&f) && !has_shared_runtime(&f))
-		remark_static_runtime(info->dlpi_name);
+	redirect(&f, path, info->dlpi_addr);
 	elf_unmap(&f);
 	return 0;
 }

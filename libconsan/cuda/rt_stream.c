@@ -1,4 +1,4 @@
-/* rt_stream: streams, events, capture and graphs of the runtime API. */
+/* rt_stream: streams, events and capture of the runtime API. Graphs are in rt_graph.c. */
 #include "internal.h"
 
 #include <string.h>
@@ -209,206 +209,20 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 	return cudaSuccess;
 }
 
-/* ---- graphs ---- */
-
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
-{
-	int error = device_ready();
-
-	if (error || !graph)
-		return rt(error ? error : cudaErrorInvalidValue);
-	*graph = (cudaGraph_t)graph_new();
-	return cudaSuccess;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+	const cudaGraphNode_t *after, const cudaGraphEdgeData *edge, size_t nafter,
+	enum cudaStreamCaptureMode mode)
 {
 	struct graph *g = graph_of(graph);
 
-	if (!g)
-		return rt(cudaErrorInvalidValue);
-	graph_free(g);
-	return cudaSuccess;
+	return rt(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
 }
 
-cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph)
+/* Nodes run in the order in which they are captured, which respects any dependencies. */
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes,
+	const cudaGraphEdgeData *edge, size_t n, unsigned flags)
 {
-	struct graph *g = graph_of(graph);
+	struct stream *s = stream_of(stream);
 
-	if (!g || !clone)
-		return rt(cudaErrorInvalidValue);
-	*clone = (cudaGraph_t)graph_dup(g, false);
-	return cudaSuccess;
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
-{
-	return rt(graph_nodes(graph, (void **)nodes, n));
-}
-
-/* Takes ownership of the contents of op. */
-static cudaError_t add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
-	size_t nafter, struct op *op)
-{
-	struct graph *g = graph_of(graph);
-
-	if (!g || !node) {
-		op_free(op);
-		return rt(cudaErrorInvalidValue);
-	}
-	return rt(graph_add(g, op, (const void *const *)after, nafter, (struct node **)node));
-}
-
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter)
-{
-	struct op op = { .kind = OP_EMPTY };
-
-	return add(node, graph, after, nafter, &op);
-}
-
-static int kernel_op(const struct cudaKernelNodeParams *p, struct op *op)
-{
-	struct launch *l = &op->launch;
-	int error = p ? func_find(p->func, &l->func) : cudaErrorInvalidValue;
-
-	if (error)
-		return error;
-	memcpy(l->grid, &p->gridDim, sizeof l->grid);
-	memcpy(l->block, &p->blockDim, sizeof l->block);
-	l->shared = p->sharedMemBytes;
-	error = launch_check(l);
-	return error ? error : launch_pack(l, p->kernelParams, NULL, 0);
-}
-
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, const struct cudaKernelNodeParams *p)
-{
-	struct op op = { .kind = OP_LAUNCH };
-	int error = kernel_op(p, &op);
-
-	if (!error)
-		return add(node, graph, after, nafter, &op);
-	launch_refused(p ? p->func : NULL, &op.launch, error);
-	op_free(&op);
-	return rt(error);
-}
-
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, const struct cudaMemcpy3DParms *p)
-{
-	struct op op = { .kind = OP_COPY };
-	int error = copy_3d(p, &op.copy);
-
-	if (!error)
-		error = copy_check(&op.copy);
-	return error ? rt(error) : add(node, graph, after, nafter, &op);
-}
-
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, void *dst, const void *src, size_t n,
-	enum cudaMemcpyKind kind)
-{
-	struct op op = { .kind = OP_COPY, .copy = copy_line(dst, src, n, kind) };
-	int error = copy_check(&op.copy);
-
-	return error ? rt(error) : add(node, graph, after, nafter, &op);
-}
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, const struct cudaMemsetParams *p)
-{
-	struct op op = { .kind = OP_FILL };
-	int error;
-
-	if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
-		return rt(cudaErrorInvalidValue);
-	op.fill = (struct fill){ .dst = p->dst, .pitch = p->pitch, .value = p->value,
-		.unit = p->elementSize, .width = p->width, .height = p->height, .depth = 1 };
-	error = fill_check(&op.fill);
-	return error ? rt(error) : add(node, graph, after, nafter, &op);
-}
-
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, const struct cudaHostNodeParams *p)
-{
-	struct op op = { .kind = OP_HOST };
-
-	if (!p || !p->fn)
-		return rt(cudaErrorInvalidValue);
-	op.host.call = p->fn;
-	op.host.user = p->userData;
-	return add(node, graph, after, nafter, &op);
-}
-
-cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
-	const cudaGraphNode_t *after, size_t nafter, cudaGraph_t child)
-{
-	struct op op = { .kind = OP_GRAPH };
-
-	if (!graph_of(child))
-		return rt(cudaErrorInvalidValue);
-	op.graph = graph_dup(graph_of(child), false);
-	return add(node, graph, after, nafter, &op);
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-	struct graph *g = graph_of(graph);
-
-	if (!g || !exec)
-		return rt(cudaErrorInvalidValue);
-	*exec = (cudaGraphExec_t)graph_dup(g, true);
-	return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-	unsigned long long flags)
-{
-	return cudaGraphInstantiate(exec, graph, flags);
-}
-
-cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
-	cudaGraphInstantiateParams *p)
-{
-	if (!p)
-		return rt(cudaErrorInvalidValue);
-	p->result_out = cudaGraphInstantiateSuccess;
-	p->errNode_out = NULL;
-	return cudaGraphInstantiate(exec, graph, p->flags);
-}
-
-/* Later launches run the operations that the source graph has now. */
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
-	cudaGraphExecUpdateResultInfo *info)
-{
-	struct graph *to = graph_exec_of(exec), *from = graph_of(graph);
-
-	if (!to || !from || !info)
-		return rt(cudaErrorInvalidValue);
-	memset(info, 0, sizeof *info);
-	info->result = graph_replace(to, from) ? cudaGraphExecUpdateSuccess
-		: cudaGraphExecUpdateErrorTopologyChanged;
-	return rt(info->result == cudaGraphExecUpdateSuccess ? 0
-		: cudaErrorGraphExecUpdateFailure);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-	struct graph *g = graph_exec_of(exec);
-
-	if (!g)
-		return rt(cudaErrorInvalidValue);
-	graph_free(g);
-	return cudaSuccess;
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return rt(graph_exec_of(exec) && stream_of(stream) ? device_ready() : cudaErrorInvalidValue);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-	return rt(graph_launch(exec, stream));
+	return rt(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
 }

@@ -121,7 +121,8 @@ int stream_issue(const void *handle, struct op *op)
 	if (!error)
 		limit_overlap(s, op);
 	if (!error && s->capture)
-		return graph_add(s->capture, op, NULL, 0, NULL);
+		return graph_add(s->capture, op, (const void *const *)(s->capture->node.at
+			+ s->capture->node.n - (s->capture->node.n > 0)), s->capture->node.n > 0, NULL);
 	if (!error)
 		error = op_run(op);
 	op_free(op);

@@ -3,12 +3,14 @@
  * inside of the first one. Inputs that are PTX or machine code already are joined to it. */
 #include "makers.h"
 #include "objects.h"
-#include "parts.h"
 
+#include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { INPUT_LIBRARY = 6 }; /* NVJITLINK_INPUT_LIBRARY */
 
 struct link {
 	const struct maker *maker;
@@ -78,25 +80,14 @@ int on_nvJitLinkDestroy(const struct maker *m, void **link)
 	return destroy ? destroy(link) : MAKER_FAILED;
 }
 
-/* Archives are CUDA's device library, whose functions have no bodies that matter here: kernels that
- * call them are refused when they are loaded. */
-static bool is_archive(const void *data, size_t n)
-{
-	return n >= 8 && !memcmp(data, "!<arch>\n", 8);
-}
-
 static void note_input(struct link *l, int type, const void *data, size_t n, const char *name)
 {
 	add_call *add = (add_call *)maker_call(l->maker, "nvJitLinkAddData");
 	char suffix;
 
-	if (is_archive(data, n))
-		return;
-	if (fatbin_ptx_target(data, n, &suffix) || cubin_size(data, n)) {
-		parts_add(&l->parts, data, n);
-		return;
-	}
-	if (!l->twin || !add || add(l->twin, type, data, n, name))
+	if (type == INPUT_LIBRARY || fatbin_ptx_target(data, n, &suffix) || cubin_size(data, n))
+		parts_add(&l->parts, data, n, 0, 0);
+	else if (!l->twin || !add || add(l->twin, type, data, n, name))
 		l->parts.lost = true;
 	else
 		l->for_twin = true;

@@ -1,7 +1,5 @@
 /* ptxas: in a process that is ptxas. Reads the PTX that it will assemble before it begins, as the
  * caller may delete the file, and the cubin when it ends. */
-#include "parts.h"
-
 #include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
 

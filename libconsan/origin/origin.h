@@ -33,4 +33,7 @@ bool origin_make_dir(const char *dir, struct consan_err *e);
  * 0 removes all, and the folder. Only files with the names of entries are touched. */
 void origin_trim(const char *dir, uint64_t most);
 
+/* ---- the other header of this module ---- */
+#include "parts.h"
+
 #endif

@@ -81,6 +81,10 @@ static int module(void)
 	OK(cuMemcpyHtoD(at, &offset, 4));
 	if (run(f, 5, 205))
 		return 1;
+	OK(cuStreamWriteValue32(NULL, at, 300, 0));
+	if (run(f, 5, 305))
+		return 1;
+	OK(cuStreamWriteValue32(NULL, at, 200, 0));
 	OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
 	CHECK(value == 1024);
 	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, 1024, 0));

@@ -2,6 +2,7 @@
  *   nvrtc               NVRTC to a cubin
  *   link-ptx, link-lto  nvJitLink of two PTX texts, or of two LTO-IR inputs
  *   link-mixed          nvJitLink of LTO-IR with a cubin of NVRTC
+ *   driver-ptx, driver-mixed  the driver's linker, of two PTX texts, or of PTX and a cubin of NVRTC
  *   FILE                a cubin or fatbin that another process has made
  * The kernel `set` calls `plus_one` of the other input; it stores value + 1 for each thread.
  * Linked with NVRTC and nvJitLink, or (LOOKED_UP) looks their functions up. */
@@ -77,6 +78,24 @@ static struct blob link_of(enum form form, enum form other)
 	return out;
 }
 
+/* Needs a context. */
+static struct blob driver_link_of(enum form other)
+{
+	struct blob a = compile(kernel, PTX), b = compile(function, other), out;
+	CUlinkState link;
+	void *at;
+
+	OK(cuLinkCreate(0, NULL, NULL, &link));
+	OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, a.at, a.n, "kernel", 0, NULL, NULL));
+	OK(cuLinkAddData(link, other == PTX ? CU_JIT_INPUT_PTX : CU_JIT_INPUT_CUBIN, b.at, b.n, "function",
+		0, NULL, NULL));
+	OK(cuLinkComplete(link, &at, &out.n));
+	out.at = malloc(out.n);
+	memcpy(out.at, at, out.n);
+	OK(cuLinkDestroy(link));
+	return out;
+}
+
 static struct blob file(const char *path)
 {
 	struct blob b = { malloc(1 << 20), 0 };
@@ -103,13 +122,15 @@ int main(int argc, char **argv)
 	link_lib = dlopen("libnvJitLink.so.13", RTLD_NOW);
 	CHECK(nvrtc_lib && link_lib);
 #endif
-	b = !strcmp(how, "nvrtc") ? compile(whole, CUBIN) : !strcmp(how, "link-ptx") ? link_of(PTX, PTX)
-		: !strcmp(how, "link-lto") ? link_of(LTOIR, LTOIR)
-		: !strcmp(how, "link-mixed") ? link_of(LTOIR, CUBIN) : file(how);
-	CHECK(b.n > 4);
 	OK(cuInit(0));
 	OK(cuDevicePrimaryCtxRetain(&c, 0));
 	OK(cuCtxSetCurrent(c));
+	b = !strcmp(how, "nvrtc") ? compile(whole, CUBIN) : !strcmp(how, "link-ptx") ? link_of(PTX, PTX)
+		: !strcmp(how, "link-lto") ? link_of(LTOIR, LTOIR)
+		: !strcmp(how, "link-mixed") ? link_of(LTOIR, CUBIN)
+		: !strcmp(how, "driver-ptx") ? driver_link_of(PTX)
+		: !strcmp(how, "driver-mixed") ? driver_link_of(CUBIN) : file(how);
+	CHECK(b.n > 4);
 	OK(cuModuleLoadData(&m, b.at));
 	OK(cuModuleGetFunction(&f, m, "set"));
 	OK(cuMemAlloc(&to, sizeof is));

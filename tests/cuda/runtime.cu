@@ -262,6 +262,104 @@ static int streams()
 	return 0;
 }
 
+static void destroyed(void *to)
+{
+	++*(int *)to;
+}
+
+/* Nodes added in the wrong order, and changed afterwards. */
+static int graph_edits()
+{
+	cudaGraph_t g, clone;
+	cudaGraphExec_t x;
+	cudaGraphNode_t first, second, node[4], to[4];
+	cudaGraphNodeType type;
+	cudaUserObject_t object;
+	cudaGraphNodeParams any = {};
+	cudaStream_t s;
+	unsigned on = 7;
+	int *d, h = 0, value = 5, more = 2, gone = 0;
+	unsigned long long bytes = 1;
+	size_t n = 4;
+	OK(cudaMalloc(&d, 128));
+	void *set_args[] = { &d, &value }, *add_args[] = { &d, &more };
+	cudaKernelNodeParams k = {}, is = {};
+	k.func = (void *)add;
+	k.gridDim = dim3(1);
+	k.blockDim = dim3(32);
+	k.kernelParams = add_args;
+	OK(cudaGraphCreate(&g, 0));
+	OK(cudaGraphAddKernelNode(&second, g, 0, 0, &k));
+	any.type = cudaGraphNodeTypeKernel;
+	any.kernel.func = (void *)set;
+	any.kernel.gridDim = dim3(1);
+	any.kernel.blockDim = dim3(32);
+	any.kernel.kernelParams = set_args;
+	OK(cudaGraphAddNode(&first, g, 0, 0, 0, &any));
+	OK(cudaGraphAddDependencies(g, &first, &second, 0, 1));
+	CHECK(cudaGraphAddDependencies(g, &second, &first, 0, 1) == cudaErrorInvalidValue); /* a cycle */
+	OK(cudaGraphGetEdges(g, node, to, 0, &n));
+	CHECK(n == 1 && node[0] == first && to[0] == second);
+	n = 4;
+	OK(cudaGraphNodeGetDependencies(second, node, 0, &n));
+	CHECK(n == 1 && node[0] == first);
+	n = 0;
+	OK(cudaGraphNodeGetDependentNodes(first, 0, 0, &n));
+	CHECK(n == 1);
+	n = 4;
+	OK(cudaGraphGetRootNodes(g, node, &n));
+	CHECK(n == 1 && node[0] == first);
+	OK(cudaGraphNodeGetType(second, &type));
+	CHECK(type == cudaGraphNodeTypeKernel);
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 7);
+
+	more = 10;
+	OK(cudaGraphExecKernelNodeSetParams(x, second, &k));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 15);
+	OK(cudaGraphKernelNodeGetParams(second, &is));
+	CHECK(*(int *)is.kernelParams[1] == 2 && is.blockDim.x == 32);
+	OK(cudaGraphKernelNodeSetParams(second, &is));
+	OK(cudaGraphNodeSetEnabled(x, second, 0));
+	OK(cudaGraphNodeGetEnabled(x, second, &on));
+	CHECK(!on);
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 5);
+	OK(cudaGraphExecDestroy(x));
+
+	OK(cudaUserObjectCreate(&object, &gone, destroyed, 1, cudaUserObjectNoDestructorSync));
+	OK(cudaGraphRetainUserObject(g, object, 1, cudaGraphUserObjectMove));
+	OK(cudaGraphClone(&clone, g));
+	OK(cudaGraphNodeFindInClone(&node[0], second, clone));
+	OK(cudaGraphDestroyNode(node[0]));
+	n = 4;
+	OK(cudaGraphGetNodes(clone, node, &n));
+	CHECK(n == 1);
+	OK(cudaStreamCreate(&s));
+	OK(cudaStreamBeginCaptureToGraph(s, clone, node, 0, 1, cudaStreamCaptureModeGlobal));
+	add<<<1, 32, 0, s>>>(d, 20);
+	OK(cudaStreamUpdateCaptureDependencies(s, node, 0, 1, cudaStreamSetCaptureDependencies));
+	OK(cudaStreamEndCapture(s, &clone));
+	OK(cudaGraphInstantiate(&x, clone, 0));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 25);
+	OK(cudaGraphExecDestroy(x));
+	OK(cudaGraphDestroy(clone));
+	CHECK(!gone);
+	OK(cudaGraphDestroy(g));
+	CHECK(gone == 1);
+	OK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &bytes));
+	CHECK(!bytes);
+	OK(cudaDeviceGraphMemTrim(0));
+	return 0;
+}
+
 static int graphs()
 {
 	cudaStream_t s;
@@ -526,7 +624,7 @@ int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(); } tests[] = {
 		{ "launch", launch }, { "memory", memory }, { "variables", variables },
-		{ "streams", streams }, { "graphs", graphs }, { "functions", functions },
+		{ "streams", streams }, { "graphs", graphs }, { "graph-edits", graph_edits }, { "functions", functions },
 		{ "device", device }, { "fault", fault }, { "race", race }, { "forks", forks },
 		{ "hang", hang }, { "nothing", nothing },
 	};

@@ -39,7 +39,7 @@ static void expect(const char *words, int status, const char *piece)
 
 /* functions: launches that are refused, as on a GPU, count as not checked. */
 static const struct { const char *name; int status; } api[] = {
-	{ "launch", 0 }, { "memory", 0 }, { "variables", 0 }, { "streams", 0 }, { "graphs", 0 },
+	{ "launch", 0 }, { "memory", 0 }, { "variables", 0 }, { "streams", 0 }, { "graphs", 0 }, { "graph-edits", 0 },
 	{ "functions", 67 },
 };
 
@@ -139,7 +139,8 @@ Test(cuda, dependent_launches)
 /* NVRTC and nvJitLink, however the program calls them. */
 Test(makers, in_process, .timeout = 200)
 {
-	static const char *const how[] = { "nvrtc", "link-ptx", "link-lto", "link-mixed" };
+	static const char *const how[] = { "nvrtc", "link-ptx", "link-lto", "link-mixed",
+		"driver-ptx", "driver-mixed" };
 	static const char *const program[] = { "makers", "makers_lazy", "makers_looked_up" };
 	char words[128];
 
