@@ -26,6 +26,6 @@ $(VENV)/bin/python:
 check-python: all $(BUILD)/libconsan.so.0 $(VENV)/bin/python
 	$(V)$(VENV)/bin/python -c 'import importlib.metadata as m; print(", ".join(n + " " + m.version(n) \
 		for n in "numpy triton cupy-cuda13x numba-cuda $(if $(TORCH),torch)".split()))'
-	$(V)cd tests/python && PYTHONDONTWRITEBYTECODE=1 CONSAN_BUILD=$(abspath $(BUILD)) TORCH=$(TORCH) \
+	$(V)cd tests/python && env -u CC -u CFLAGS PYTHONDONTWRITEBYTECODE=1 CONSAN_BUILD=$(abspath $(BUILD)) TORCH=$(TORCH) \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider $(TESTS_PYTHON)
 .PHONY: check-python

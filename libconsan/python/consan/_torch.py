@@ -77,6 +77,7 @@ class _Call:
         if self.kwargs.get("pin_memory"):
             self.kwargs["pin_memory"] = False
 
+    # the CPU's view of an argument
     def _down(self, x):
         if isinstance(x, torch.Generator):
             return _generator(x) if x.device.type == "cuda" else x
@@ -92,6 +93,7 @@ class _Call:
         self.origin[id(a)] = (a, x)
         return a
 
+    # the GPU's view of a result
     def _up(self, t):
         if not isinstance(t, torch.Tensor):
             return t
@@ -146,6 +148,12 @@ def _capture(op, args, kwargs):
 
 # ---- the operators ----
 
+def _tensors(op, args):
+    """Operands that were written as True or False arrive as such, where a tensor is expected."""
+    types = op._schema.arguments
+    return tuple(torch.tensor(a) if isinstance(a, bool) and isinstance(t.type, torch.TensorType) else a
+                 for a, t in zip(args, types))
+
 def _is_copy(name, args):
     """Is it a plain copy of bytes, which is no kernel on a GPU either?"""
     if name != "copy_":
@@ -166,6 +174,8 @@ def _implement(name):
         nonlocal op
         if op is None:
             op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+        if any(isinstance(a, bool) for a in args):
+            args = _tensors(op, args)
         if not _is_copy(name, args):
             _process.consan_run_operator(b"ATen", counted)
         if torch.cuda.is_current_stream_capturing():
