@@ -270,7 +270,7 @@ static void describe_insertion(struct text *t, const struct finding_edit *e)
 
 	edit_cuda(e->ptx, cuda, sizeof cuda);
 	if (*e->ptx)
-		text_printf(t, "insert %s", *e->form ? e->form : *cuda ? cuda : e->ptx);
+		text_printf(t, "insert %s", *e->words ? e->words : *cuda ? cuda : e->ptx);
 	else
 		text_printf(t, "add the synchronization");
 }
@@ -286,7 +286,9 @@ void describe_edit(struct text *t, const struct finding_edit *e)
 	case EDIT_NONE:
 		return;
 	case EDIT_CHANGE:
-		if (!*e->ptx && *e->form)
+		if (*e->words)
+			text_printf(t, "%s", e->words);
+		else if (!*e->ptx && *e->form)
 			text_printf(t, "change the %s of this instruction", e->form);
 		else
 			text_printf(t, strstr(e->ptx, "xor.b32 %parity") ? "wait with the other parity (^ 1)"

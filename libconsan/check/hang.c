@@ -1,6 +1,7 @@
 /* hang: faults that the executor reported, and the wait-for graph of a cluster that cannot proceed.
  * Names the cause if it is clear; else reports a deadlock. */
 #include "internal.h"
+#include "tcgen05.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
@@ -298,6 +299,41 @@ static void explain_columns(struct cluster *c, struct finding *f, const struct e
 			alloc_holders(c, root->cta, text, sizeof text));
 }
 
+static void add_stray(struct cluster *c, struct finding *f, const struct mbar *m,
+	const struct mbar *on, uint32_t site)
+{
+	struct finding_stray x = { .site = site, .delta = (int32_t)m->addr - (int32_t)on->addr };
+
+	for (unsigned k = 0; k < f->nstrays; k++)
+		if (f->stray[k].site == site && f->stray[k].delta == x.delta)
+			return;
+	if (on == m || on->cta != m->cta || f->nstrays == FINDING_STRAYS)
+		return;
+	launch_symbol(&c->check->config.launch, on->addr, true, x.from, sizeof x.from);
+	f->stray[f->nstrays++] = x;
+}
+
+static void add_plain_strays(struct cluster *c, struct finding *f, const struct mbar *m,
+	const struct mbar *on, const struct past_op_list *arrivals)
+{
+	for (size_t i = 0; i < arrivals->n; i++)
+		if (!strstr(site_get(arrivals->at[i].site)->ptx, "expect_tx"))
+			add_stray(c, f, m, on, arrivals->at[i].site);
+}
+
+/* Who arrives on other mbarriers, while nobody does on this one */
+static void find_strays(struct cluster *c, struct finding *f, const struct mbar *m)
+{
+	for (uint32_t i = 0; i < c->nwarps; i++)
+		for (size_t k = 0; c->warp[i].tc && k < c->warp[i].tc->commit.n; k++)
+			add_stray(c, f, m, &c->mbars.at[c->warp[i].tc->commit.at[k].mbar],
+				c->warp[i].tc->commit.at[k].site);
+	for (size_t i = 0; i < c->mbars.n; i++) {
+		add_plain_strays(c, f, m, &c->mbars.at[i], &c->mbars.at[i].arrivals);
+		add_plain_strays(c, f, m, &c->mbars.at[i], &c->mbars.at[i].arrivals_before);
+	}
+}
+
 static void explain_arrivals(struct cluster *c, struct finding *f, const struct stuck *root,
 	const struct mbar *m)
 {
@@ -310,6 +346,7 @@ static void explain_arrivals(struct cluster *c, struct finding *f, const struct 
 	} else if (first_wait(c, root)) {
 		report_hint(f, HINT(first_wait), f->barrier.name);
 		report_edit(f, root->e.site, EDIT(first_wait));
+		find_strays(c, f, m);
 	} else if (m->arrivals.n) {
 		report_hint(f, HINT(arrived_already), c->warp[m->arrivals.at[0].warp].id, m->expected,
 			arrived);

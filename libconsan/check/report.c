@@ -367,6 +367,15 @@ void report_edit(struct finding *f, uint32_t site, enum finding_edit_kind kind, 
 	edit_set(f, kind, site, 0, filled);
 }
 
+void report_words(struct finding *f, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(f->edit.words, sizeof f->edit.words, format, ap);
+	va_end(ap);
+}
+
 void report_between(struct finding *f, uint32_t site, uint32_t until, enum finding_edit_kind kind,
 	const char *form, ...)
 {

@@ -40,6 +40,8 @@ void report_edit(struct finding *f, uint32_t site, enum finding_edit_kind kind, 
 	PRINTF_LIKE(4, 5);
 void report_between(struct finding *f, uint32_t site, uint32_t until, enum finding_edit_kind kind,
 	const char *form, ...) PRINTF_LIKE(5, 6);
+/* What the edit does, in words. */
+void report_words(struct finding *f, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "file.cu:12", the place of a site in the program's own code where it was inlined into it. Returns
  * `to`. */
 #define PLACE_BYTES 96

@@ -99,6 +99,23 @@ static void on_dealloc(struct cluster *c, struct tmem_allocs *t, const struct ev
 	}
 }
 
+/* The warp that has allocated frees before it exits. Other warps of a block with one dimension do not
+ * execute this. */
+static void edit_leak(struct cluster *c, struct finding *f, const struct allocation *x)
+{
+	const struct warp *w = &c->warp[x->by.warp];
+	const uint32_t *block = c->check->config.launch.block;
+	const bool pair = strstr(site_get(x->by.site)->ptx, "cta_group::2");
+
+	if (!w->exit_site || block[1] > 1 || block[2] > 1)
+		return;
+	report_edit(f, w->exit_site, EDIT_BEFORE, "{ .reg .u32 %%w; .reg .pred %%p; mov.u32 %%w, %%tid.x; "
+		"shr.u32 %%w, %%w, 5; setp.eq.u32 %%p, %%w, %u; "
+		"@%%p tcgen05.dealloc.cta_group::%u.sync.aligned.b32 %u, %u; }", w->id, 1u + pair, x->column,
+		x->columns);
+	report_words(f, "tcgen05.dealloc of these %u columns by warp %u", x->columns, w->id);
+}
+
 /* E06: what is left when the CTA has exited */
 static void report_leaks(struct cluster *c, struct tmem_allocs *t)
 {
@@ -111,6 +128,7 @@ static void report_leaks(struct cluster *c, struct tmem_allocs *t)
 		report_side(c, f, x->by.warp, -1, x->by.site, alloc_name);
 		report_edge(f, "columns %u to %u are still allocated when the CTA exits", x->column,
 			x->column + x->columns - 1u);
+		edit_leak(c, f, x);
 		report_send(c, f);
 	}
 }

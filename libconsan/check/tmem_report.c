@@ -49,17 +49,88 @@ static void note_reported(uint32_t *up_to, uint32_t epoch)
 	*up_to = *up_to > epoch ? *up_to : epoch;
 }
 
+/* The newest commit of the issuing thread for which `by` has waited, if it precedes the operation. */
+static const struct tc_commit *early_commit(const struct cluster *c, const struct warp *issuer,
+	const struct cell_entry *old, const struct warp *by)
+{
+	const uint32_t lane = (uint32_t)__builtin_ctz(old->lanes);
+	const struct tc_commit *found = NULL;
+
+	for (size_t i = 0; i < issuer->tc->commit.n; i++) {
+		const struct tc_commit *x = &issuer->tc->commit.at[i];
+		const struct mbar *m = &c->mbars.at[x->mbar];
+
+		if (x->lane == lane && x->epoch < old->epoch && m->live && m->cta == by->cta
+			&& m->view[by->id].passed >= (int64_t)x->phase && (!found || x->epoch > found->epoch))
+			found = x;
+	}
+	return found;
+}
+
+/* Other warps wait for the mbarrier, and this one never does. */
+static bool is_for_others(const struct cluster *c, const struct mbar *m, const struct warp *w)
+{
+	bool others = false;
+
+	for (uint32_t i = 0; i < c->per_cta; i++)
+		others |= i != w->id && (m->view[i].passed != -2 || m->view[i].polled != -2);
+	return others && m->view[w->id].passed == -2;
+}
+
+/* The commit that should have covered the operation: `by` has waited for it, and only others wait for
+ * the one that does, x; without x, it covers nothing at all. NULL: none. */
+static const struct tc_commit *too_early(const struct cluster *c, const struct warp *issuer,
+	const struct cell_entry *old, const struct warp *by, const struct tc_commit *x)
+{
+	const struct mbar *m = x ? &c->mbars.at[x->mbar] : NULL;
+	const struct tc_commit *found;
+
+	if (!by || (m && m->cta == by->cta && !is_for_others(c, m, by)))
+		return NULL;
+	found = early_commit(c, issuer, old, by);
+	return found && (x || !found->epoch) ? found : NULL;
+}
+
+/* The issuing warp arrives behind the operation by itself: the arrive should be a commit. */
+static void plain_arrive(struct finding *f, const struct warp *issuer, uint32_t epoch)
+{
+	const struct tc_op *op = tc_op_at(issuer->tc, epoch);
+	const uint32_t n = issuer->releases, kept = ARRAY_SIZE(issuer->release);
+	char place[PLACE_BYTES];
+
+	for (uint32_t i = n > kept ? n - kept : 0; op && i < n; i++) {
+		if (!issuer->release[i % kept].mbar || issuer->release[i % kept].epoch < op->issued
+			|| strstr(site_get(issuer->release[i % kept].site)->ptx, "expect_tx"))
+			continue;
+		report_hint(f, HINT(tc_arrive), report_place(issuer->release[i % kept].site, place));
+		report_edit(f, issuer->release[i % kept].site, EDIT_CHANGE,
+			"tcgen05.commit.cta_group::%u.mbarrier::arrive::one.shared::cluster.b64 [];",
+			strstr(site_get(f->side[1].site)->ptx, "cta_group::2") ? 2u : 1u);
+		report_words(f, "arrive by tcgen05.commit");
+		return;
+	}
+}
+
 void tmem_explain_operation(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	const struct warp *by, int by_lane)
 {
 	char place[PLACE_BYTES];
 	uint32_t index;
-	const struct tc_commit *x;
+	const struct tc_commit *x, *early;
 	const struct mbar *m;
 
 	agent_kind(c, old->agent, &index);
 	note_reported(&c->warp[index].tc->reported, old->epoch);
 	x = tc_commit_of(c->warp[index].tc, (uint32_t)__builtin_ctz(old->lanes), old->epoch);
+	early = too_early(c, &c->warp[index], old, by, x);
+	if (early) {
+		report_mbar(c, f, &c->mbars.at[early->mbar]);
+		report_edge(f, "the tcgen05.commit that completes phase %llu of mbarrier %s precedes the %s",
+			(unsigned long long)early->phase, f->barrier.name, f->side[1].what);
+		report_hint(f, HINT(tc_commit_too_early), by->id, report_place(early->site, place));
+		report_between(f, early->site, f->side[1].site, EDIT(tc_commit_too_early));
+		return;
+	}
 	if (!x && by == &c->warp[index]) {
 		report_edge(f, "no tcgen05.commit to an mbarrier, and no wait for its phase, comes between the "
 			"two: the second may begin before the %s is complete", f->side[1].what);
@@ -72,6 +143,7 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 			"that it is complete", f->side[1].what);
 		report_hint(f, HINT(tc_not_committed));
 		report_edit(f, f->side[1].site, EDIT(tc_not_committed));
+		plain_arrive(f, &c->warp[index], old->epoch);
 		return;
 	}
 	m = &c->mbars.at[x->mbar];

@@ -157,6 +157,22 @@ static bool flip(struct text *out, const char *ptx, const char *from, const char
 	return true;
 }
 
+/* Another instruction under the same guard; "[]" in it is the address of the old one. */
+static bool replace_all(struct text *out, const char *ptx, const char *form)
+{
+	const char *address = strchr(ptx, '['), *hole = strstr(form, "[]");
+
+	text_printf(out, "%.*s", (int)(opcode_of(ptx) - ptx), ptx);
+	if (hole && !address)
+		return false;
+	if (hole)
+		text_printf(out, "%.*s%.*s%s", (int)(hole - form), form, (int)(strcspn(address, "]") + 1),
+			address, hole + 2);
+	else
+		text_printf(out, "%s", form);
+	return *form != 0;
+}
+
 static bool change(struct text *out, const char *ptx, const char *form)
 {
 	const char *arrow = strchr(form, '>'), *from, *to;
@@ -170,10 +186,14 @@ static bool change(struct text *out, const char *ptx, const char *form)
 		replace(out, ptx, from, to, rest + 1, strlen(rest + 1));
 		return true;
 	}
-	if (*form != '.' || !arrow) {
-		text_printf(out, "%.*s%s", (int)(opcode_of(ptx) - ptx), ptx, form);
-		return *form != 0;
+	if (*form == '+') {
+		to = strrchr(ptx, ']');
+		if (to)
+			replace(out, ptx, to, to, form, strlen(form));
+		return to;
 	}
+	if (*form != '.' || !arrow)
+		return replace_all(out, ptx, form);
 	from = find_modifier(ptx, form, (size_t)(arrow - form));
 	if (!from)
 		return false;

@@ -90,8 +90,9 @@ struct finding_edit {
 	uint32_t left;        /* VERIFIED_PART: findings above a note that remained */
 	uint32_t others;      /* tried together with so many other edits of the report */
 	uint32_t copies;      /* instructions to edit: the compiler made so many of one line; 0: one */
-	char form[96];        /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "";
-				 ptx "": what to change, as "mask", or ""; else ptx in words, or "" */
+	char form[128];       /* EDIT_CHANGE: how ptx follows from the instruction (hints.def), or "";
+				 ptx "": what to change, as "mask", or "" */
+	char words[96];       /* what ptx does, in words, or "" */
 	char ptx[320];        /* to insert, or to put in place of the instruction; "": the repair is
 				 not mechanical, but this is the place */
 };
@@ -105,6 +106,15 @@ struct finding_need {
 	uint64_t phase;
 	char name[2][64];     /* of the first and the last one */
 };
+
+/* An instruction that arrives on another mbarrier while no thread arrives on the one that a hang waits
+ * for, `delta` bytes further. Known to the process that checks, and not saved. */
+struct finding_stray {
+	uint32_t site;
+	int32_t delta;
+	char from[64];        /* the mbarrier on which it arrives */
+};
+#define FINDING_STRAYS 6
 
 struct finding {
 	unsigned rule;        /* 1 .. rule_count() */
@@ -122,6 +132,8 @@ struct finding {
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */
 	struct finding_need need;
+	struct finding_stray stray[FINDING_STRAYS];
+	unsigned nstrays;
 	struct finding_edit edit, also; /* also: to be made together with edit, or EDIT_NONE */
 	struct finding_waiter *waiter; /* owned */
 	unsigned nwaiters;

@@ -232,10 +232,16 @@ static bool has_time(const struct attempt *a)
 	return a->used < a->limits.all;
 }
 
+/* Enough is left to find what removes some of the findings, if nothing removes all of them. */
+static bool has_time_for_more(const struct attempt *a)
+{
+	return a->used < a->limits.all * 2 / 3;
+}
+
 /* Keeps the first candidate that leaves no finding. */
 static bool find_clean(struct attempt *a)
 {
-	for (size_t k = 0; k < a->c.all.n && has_time(a); k++) {
+	for (size_t k = 0; k < a->c.all.n && has_time_for_more(a); k++) {
 		const struct candidate *c = &a->c.all.at[k];
 
 		if (!a->of[c->finding].solved && try_clean(a, c))
@@ -307,12 +313,15 @@ static bool find_pair(struct attempt *a)
 	return false;
 }
 
+/* Of what is as sure, that of the finding that occurred first. */
 static int by_order(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
 	if (x->order != y->order)
 		return x->order < y->order ? -1 : 1;
+	if (x->when != y->when)
+		return x->when < y->when ? -1 : 1;
 	return (x->finding > y->finding) - (x->finding < y->finding);
 }
 
@@ -327,6 +336,8 @@ static void try_all(struct attempt *a)
 }
 
 /* ---- all findings ---- */
+
+struct occurrence { uint64_t order; size_t finding; };
 
 /* Why an edit that could be tried was not. */
 static void explain_untried(struct attempt *a)
@@ -344,16 +355,39 @@ static void explain_untried(struct attempt *a)
 	}
 }
 
+static int by_event(const void *a, const void *b)
+{
+	const struct occurrence *x = a, *y = b;
+
+	return x->order != y->order ? x->order < y->order ? -1 : 1
+		: (x->finding > y->finding) - (x->finding < y->finding);
+}
+
+/* What occurred first is rather the cause, so that its edits must be among the candidates. */
+static struct occurrence *in_order(const struct attempt *a)
+{
+	struct occurrence *all = a->n ? base_alloc(a->n * sizeof *all) : NULL;
+
+	for (size_t i = 0; i < a->n; i++)
+		all[i] = (struct occurrence){ candidate_when(a->c.f[i]), i };
+	if (a->n)
+		qsort(all, a->n, sizeof *all, by_event);
+	return all;
+}
+
 double attempt_edits(struct trials *trials, const struct ptx_module *m, struct check *check,
 	struct attempt_finding *of, const struct attempt_limits *limits, enum finding_untried untried)
 {
 	struct attempt a = { .trials = trials, .check = check, .of = of, .limits = *limits,
 		.untried = untried, .c = { .check = check, .of = of, .tried = trials } };
+	struct occurrence *early;
 
 	a.n = check_findings(check, &a.c.f);
+	early = in_order(&a);
 	a.c.placer = m ? placer_open(m) : NULL;
 	for (size_t i = 0; i < a.n && m; i++)
-		candidates_add(&a.c, i);
+		candidates_add(&a.c, early[i].finding);
+	free(early);
 	if (trials)
 		try_all(&a);
 	explain_untried(&a);

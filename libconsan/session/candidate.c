@@ -4,6 +4,7 @@
 #include "candidate.h"
 #include "missing_wait.h"
 
+#include "libconsan/base/demangle.h"
 #include "libconsan/event/event.h"
 #include "libconsan/finding/edit.h"
 #include "libconsan/finding/finding.h"
@@ -11,10 +12,8 @@
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-/* What is tried after the edits that a hint or a rule names */
-enum { GUESS = 16 };
 
 /* Of the edits that hints name those that change an instruction are the surest; then comes what is
  * inserted at one instruction, then barriers. Further places of an edit come later. */
@@ -33,12 +32,18 @@ static bool same_candidate(const struct candidate *a, const struct candidate *b)
 
 static void add(struct candidates *c, const struct candidate *x)
 {
-	if (!c->of[x->finding].counts || c->all.n == MAX_CANDIDATES)
+	size_t i = 0;
+
+	if (!c->of[x->finding].counts)
 		return;
-	for (size_t i = 0; i < c->all.n; i++)
-		if (same_candidate(&c->all.at[i], x))
-			return;
-	vec_push(&c->all, *x);
+	while (i < c->all.n && !same_candidate(&c->all.at[i], x))
+		i++;
+	if (i == MAX_CANDIDATES || (i < c->all.n && c->all.at[i].order <= x->order))
+		return;
+	if (i == c->all.n)
+		vec_push(&c->all, *x);
+	c->all.at[i] = *x;
+	c->all.at[i].when = candidate_when(c->f[x->finding]);
 }
 
 static void add_places(struct candidates *c, size_t i, const struct place *to, size_t n,
@@ -46,7 +51,7 @@ static void add_places(struct candidates *c, size_t i, const struct place *to, s
 {
 	for (size_t k = 0; k < n && c->tried; k++) {
 		struct candidate x = { { to[k] }, 1, i, order + order_of(c->f[i], &to[k], k),
-			*to[k].form == '^' };
+			0, *to[k].form == '^' };
 
 		add(c, &x);
 		if (!to[k].moved)
@@ -62,6 +67,16 @@ static void add_places(struct candidates *c, size_t i, const struct place *to, s
 }
 
 /* ---- guesses ---- */
+
+void candidate_name(struct text *t, const char *symbol)
+{
+	const size_t n = strcspn(symbol, "+[");
+	char *bare = base_strndup(symbol, n), *own = demangle_variable(bare);
+
+	text_printf(t, "%s%s", own, symbol + n);
+	free(own);
+	free(bare);
+}
 
 static void add_edit(struct candidates *c, size_t i, const struct finding_edit *e, unsigned order)
 {
@@ -93,10 +108,43 @@ static void add_waits(struct candidates *c, size_t i)
 		if (!strcmp(w->on.kind, "named barrier") && some)
 			add_change(c, i, w->who.site, form, 0);
 		if (w->on.init && some)
-			add_change(c, i, w->on.init, form, GUESS);
+			add_change(c, i, w->on.init, form, UNSURE);
 		if (edit_has_modifier(site_get(w->who.site)->ptx, ".parity"))
 			add_change(c, i, w->who.site, "^2", 0);
 	}
+}
+
+/* In a hang that waits for an mbarrier on which no thread arrives, an arrive or a commit on another
+ * one may be meant for it. */
+static void add_strays(struct candidates *c, size_t i)
+{
+	const struct finding *f = c->f[i];
+
+	for (unsigned k = 0; k < f->nstrays; k++) {
+		struct finding x = { 0 };
+		struct text t = { 0 };
+		char form[24];
+
+		snprintf(form, sizeof form, "+%d", f->stray[k].delta);
+		edit_set(&x, EDIT_CHANGE, f->stray[k].site, 0, form);
+		text_printf(&t, "arrive on ");
+		candidate_name(&t, f->barrier.name);
+		text_printf(&t, " rather than on ");
+		candidate_name(&t, f->stray[k].from);
+		snprintf(x.edit.words, sizeof x.edit.words, "%s", t.at);
+		text_free(&t);
+		add_edit(c, i, &x.edit, 2);
+	}
+}
+
+/* A wait that a rule about an mbarrier names may test the wrong parity. */
+static void add_parities(struct candidates *c, size_t i)
+{
+	const struct finding *f = c->f[i];
+
+	for (unsigned k = 0; k < f->nsides; k++)
+		if (edit_has_modifier(site_get(f->side[k].site)->ptx, ".parity"))
+			add_change(c, i, f->side[k].site, "^2", UNSURE / 2);
 }
 
 /* A phase that is complete too early may count too few arrivals: one, as many again, or one where all
@@ -112,7 +160,7 @@ static void add_counts(struct candidates *c, size_t i)
 		char form[24];
 
 		snprintf(form, sizeof form, "#1=%u", count[k]);
-		add_change(c, i, f->barrier.init, form, (unsigned)(GUESS + k));
+		add_change(c, i, f->barrier.init, form, (unsigned)(UNSURE + k));
 	}
 }
 
@@ -127,17 +175,17 @@ static void add_full_waits(struct candidates *c, size_t i)
 	if (!group)
 		return;
 	if (e.kind == EDIT_CHANGE) {
-		add_change(c, i, e.site, "#0=0", GUESS / 2);
+		add_change(c, i, e.site, "#0=0", UNSURE / 2);
 	} else {
 		n = strcspn(group, " ");
 		snprintf(group + n, sizeof e.ptx - (size_t)(group + n - e.ptx), " 0;");
-		add_edit(c, i, &e, GUESS / 2);
+		add_edit(c, i, &e, UNSURE / 2);
 	}
 	if (f->rule != CS308)
 		return;
 	e = (struct finding_edit){ .kind = EDIT_BEFORE, .site = f->side[0].site,
 		.ptx = "cp.async.bulk.wait_group.read 0;" };
-	add_edit(c, i, &e, GUESS / 2);
+	add_edit(c, i, &e, UNSURE / 2);
 }
 
 static const struct { unsigned hint; const char *after, *before; } fences[] = {
@@ -176,7 +224,7 @@ static void add_fences(struct candidates *c, size_t i)
 		for (size_t a = 0; a < n; a++)
 			for (size_t b = 0; b < m; b++)
 				add(c, &(struct candidate){ { after[a], before[b] }, 2, i,
-					(unsigned)(5 + a + b), false });
+					(unsigned)(9 + 4 * (a + b)), 0, false });
 	}
 }
 
@@ -243,7 +291,7 @@ void candidates_add(struct candidates *c, size_t i)
 	n = place_edit(c->placer, &e, c->tried ? PLACES : 1, to);
 	add_places(c, i, to, n, 0);
 	if (n && e.kind != EDIT_CHANGE) {
-		const struct candidate first = { { to[0] }, 1, i, 0, false };
+		const struct candidate first = { { to[0] }, 1, i, 0, 0, false };
 		const struct finding_edit placed = candidate_edit(c, &first, 0);
 
 		candidates_show(c, i, &placed, NULL, true);
@@ -251,6 +299,8 @@ void candidates_add(struct candidates *c, size_t i)
 	if (!c->tried)
 		return;
 	add_waits(c, i);
+	add_strays(c, i);
+	add_parities(c, i);
 	add_counts(c, i);
 	add_full_waits(c, i);
 	add_fences(c, i);

@@ -7,13 +7,15 @@
 
 #include "libconsan/check/check.h"
 
-enum { MAX_CANDIDATES = 96 }; /* of a launch */
+enum { MAX_CANDIDATES = 512 }; /* of a launch */
+enum { UNSURE = 16 }; /* candidate.order of what is tried after the edits that hints and rules name */
 
 struct candidate {
 	struct place place[2]; /* made together */
 	unsigned nplaces;
 	size_t finding;
 	unsigned order; /* the lowest is tried first */
+	uint64_t when;  /* candidate_when(); set by candidates_add() */
 	bool waits;     /* adds or changes a wait, which may now return at once */
 };
 
@@ -28,6 +30,14 @@ struct candidates {
 
 /* Finds the place of finding i's edit, which it shows from now on, and adds what can be tried. */
 void candidates_add(struct candidates *c, size_t i);
+/* Findings in the order in which they occurred; those about two clusters have no place in it, and
+ * come last. */
+static inline uint64_t candidate_when(const struct finding *f)
+{
+	return f->order - 1;
+}
+/* "full[1]" of "_ZZ4ringE4full[1]" */
+void candidate_name(struct text *t, const char *symbol);
 /* Part k of the candidate as an edit of its finding; EDIT_NONE: it has no such part. */
 struct finding_edit candidate_edit(const struct candidates *c, const struct candidate *x,
 	unsigned k);

@@ -8,8 +8,6 @@
  * a loop of its own: the wait then stands before that loop, or k advances with the last of them. */
 #include "missing_wait.h"
 
-#include "libconsan/base/demangle.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,22 +22,15 @@ struct waits {
 	size_t n;
 };
 
-/* "full" of "_ZZ4ringE4full" */
 static void put_name(struct text *t, const struct finding_need *x, unsigned i)
 {
-	const char *name = x->name[i];
-	const size_t n = strcspn(name, "+[");
-	char *bare = base_strndup(name, n), *own = demangle_variable(bare);
-
-	if (*name)
-		text_printf(t, "%s%s", own, name + n);
+	if (*x->name[i])
+		candidate_name(t, x->name[i]);
 	else
 		text_printf(t, "shared+0x%x", x->first + i * (x->n - 1) * x->stride);
-	free(own);
-	free(bare);
 }
 
-static void put_words(struct place *p, const struct finding_need *x, bool counts)
+static void put_words(struct place *p, const struct finding_need *x, bool counts, unsigned uses)
 {
 	struct text t = { 0 };
 
@@ -56,7 +47,9 @@ static void put_words(struct place *p, const struct finding_need *x, bool counts
 		put_name(&t, x, 1);
 		text_printf(&t, " in turn");
 	}
-	snprintf(p->form, sizeof p->form, "%s", t.at);
+	if (uses > 1)
+		text_printf(&t, ", one each %u times", uses);
+	snprintf(p->words, sizeof p->words, "%s", t.at);
 	text_free(&t);
 }
 
@@ -65,42 +58,43 @@ static void put_once(struct place *p, const struct finding_need *x)
 {
 	snprintf(p->ptx, sizeof p->ptx, "{ .reg .pred %%w; " TRY "%%w, [%u], %u; " RETRY " }",
 		x->first + x->index * x->stride, (unsigned)(x->phase & 1));
-	put_words(p, x, false);
+	put_words(p, x, false, 1);
 }
 
 /* Each execution, or each `uses` of them, for the next phase. */
 static void put_counted(struct place *p, const struct finding_need *x, unsigned uses)
 {
+	const uint32_t name = p->insn->line;
 	struct text t = { 0 };
 
 	text_printf(&t, "{ .reg .pred %%w; .reg .b32 %%a, %%p; ");
 	if (uses > 1)
-		text_printf(&t, "div.u32 %%p, %%wait%u, %u; ", x->first, uses);
+		text_printf(&t, "div.u32 %%p, %%wait%u, %u; ", name, uses);
 	else
-		text_printf(&t, "mov.b32 %%p, %%wait%u; ", x->first);
+		text_printf(&t, "mov.b32 %%p, %%wait%u; ", name);
 	if (x->n > 1)
 		text_printf(&t, "rem.u32 %%a, %%p, %u; mad.lo.u32 %%a, %%a, %u, %u; div.u32 %%p, %%p, %u; ",
 			x->n, x->stride, x->first, x->n);
 	else
 		text_printf(&t, "mov.b32 %%a, %u; ", x->first);
 	text_printf(&t, "and.b32 %%p, %%p, 1; " TRY "%%w, [%%a], %%p; " RETRY
-		" add.u32 %%wait%u, %%wait%u, 1; }", x->first, x->first);
+		" add.u32 %%wait%u, %%wait%u, 1; }", name, name);
 	snprintf(p->ptx, sizeof p->ptx, "%s", t.at);
 	text_free(&t);
-	put_words(p, x, true);
+	put_words(p, x, true, uses);
 }
 
-static struct place counter(const struct place *wait, const struct finding_need *x, uint64_t start)
+static struct place counter(const struct place *wait, uint64_t start)
 {
 	struct place p = { .func = wait->func, .insn = wait->func->insn, .kind = EDIT_BEFORE,
-		.form = "a counter of these waits" };
+		.words = "a counter of these waits" };
 
-	snprintf(p.ptx, sizeof p.ptx, ".reg .b32 %%wait%u; mov.u32 %%wait%u, %u;", x->first, x->first,
-		(unsigned)start);
+	snprintf(p.ptx, sizeof p.ptx, ".reg .b32 %%wait%u; mov.u32 %%wait%u, %u;",
+		wait->insn->line, wait->insn->line, (unsigned)start);
 	return p;
 }
 
-static void add_counted(struct waits *w, const struct place *at, unsigned uses)
+static void add_counted(struct waits *w, const struct place *at, unsigned uses, unsigned order)
 {
 	const struct finding_need *x = &w->f->need;
 	const uint64_t first = x->phase * x->n + x->index;
@@ -109,20 +103,20 @@ static void add_counted(struct waits *w, const struct place *at, unsigned uses)
 	for (size_t k = 0; k < (first ? 4 : 2) && w->n < MISSING_WAITS; k++) {
 		struct candidate *c = &w->to[w->n++];
 
-		*c = (struct candidate){ { *at, counter(at, x, start[k] * uses) }, 2, 0,
-			(unsigned)(2 + k), true };
+		*c = (struct candidate){ { *at, counter(at, start[k] * uses) }, 2, 0,
+			order + (unsigned)k, 0, true };
 		put_counted(&c->place[0], x, uses);
 	}
 }
 
-static void add_once(struct waits *w, const struct place *at)
+static void add_once(struct waits *w, const struct place *at, unsigned order)
 {
 	struct candidate *c = &w->to[w->n];
 
 	if (w->n == MISSING_WAITS)
 		return;
 	w->n++;
-	*c = (struct candidate){ { *at }, 1, 0, 1, true };
+	*c = (struct candidate){ { *at }, 1, 0, order, 0, true };
 	put_once(&c->place[0], &w->f->need);
 }
 
@@ -137,19 +131,24 @@ size_t missing_wait(struct placer *p, const struct finding *f, struct candidate 
 		return 0;
 	n = place_edit(p, &e, 2, at);
 	for (size_t k = 0; k < n; k++) {
-		add_once(&w, &at[k]);
-		add_counted(&w, &at[k], 1);
+		add_once(&w, &at[k], 1);
+		add_counted(&w, &at[k], 1, 2);
+		for (unsigned uses = 2; uses <= 8 && !k; uses *= 2)
+			add_counted(&w, &at[k], uses, UNSURE);
 		if (!at[k].copies)
 			continue;
-		add_counted(&w, &at[k], at[k].copies + 1);
+		add_counted(&w, &at[k], at[k].copies + 1, 2);
+		if (k)
+			continue;
 		alone = at[k];
 		alone.copies = 0;
-		add_counted(&w, &alone, 1);
+		add_once(&w, &alone, 4);
+		add_counted(&w, &alone, 1, 6);
 	}
 	n = place_outside(p, &e, at);
 	for (size_t k = 0; k < n; k++) {
-		add_once(&w, &at[k]);
-		add_counted(&w, &at[k], 1);
+		add_once(&w, &at[k], 1);
+		add_counted(&w, &at[k], 1, 2);
 	}
 	return w.n;
 }

@@ -4,7 +4,7 @@
 
 #include "candidate.h"
 
-enum { MISSING_WAITS = 32 };
+enum { MISSING_WAITS = 64 };
 /* Returns the number of candidates: 0 if the finding names no wait. */
 size_t missing_wait(struct placer *p, const struct finding *f, struct candidate to[MISSING_WAITS]);
 

@@ -5,6 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The place is a row of instructions, those of a statement of the source, and not one of them. */
+static bool is_row(const struct flow *w, const struct place *x)
+{
+	const uint32_t at = (uint32_t)(x->insn - w->f->insn);
+
+	return x->kind != EDIT_CHANGE && (x->kind == EDIT_AFTER ? w->last : w->first)[at] == at;
+}
+
 const struct ptx_insn *place_next_copy(const struct flow *w, const struct place *x, uint32_t *at)
 {
 	for (++*at; *at < w->f->ninsn; ++*at) {
@@ -15,9 +23,9 @@ const struct ptx_insn *place_next_copy(const struct flow *w, const struct place 
 		if (!flow_same_place(w->own[*at], w->own[x->insn - w->f->insn])
 			|| (!x->wide && !flow_same_callers(w->own[*at], w->own[x->insn - w->f->insn])))
 			continue;
-		if (x->kind == EDIT_CHANGE ? i->op == x->insn->op
-			&& flow_same_chain(x->insn->loc, i->loc, w->own[x->insn - w->f->insn])
-			: (x->kind == EDIT_AFTER ? w->last : w->first)[*at] == *at)
+		if (is_row(w, x) ? (x->kind == EDIT_AFTER ? w->last : w->first)[*at] == *at
+			: i->op == x->insn->op
+				&& flow_same_chain(x->insn->loc, i->loc, w->own[x->insn - w->f->insn]))
 			return i;
 	}
 	return NULL;

@@ -382,6 +382,7 @@ size_t place_edit(struct placer *placer, const struct finding_edit *e, size_t mo
 		to[0] = (struct place){ .func = f, .insn = x, .kind = e->kind };
 		snprintf(to[0].ptx, sizeof to[0].ptx, "%s", e->ptx);
 		snprintf(to[0].form, sizeof to[0].form, "%s", e->form);
+		snprintf(to[0].words, sizeof to[0].words, "%s", e->words);
 		to[0].own = p.w->own[x - f->insn];
 		return with_copies(p.w, to, 1, most);
 	}
@@ -474,6 +475,7 @@ struct finding_edit place_to_edit(const struct place *p)
 
 	snprintf(e.ptx, sizeof e.ptx, "%s", p->ptx);
 	snprintf(e.form, sizeof e.form, "%s", p->form);
+	snprintf(e.words, sizeof e.words, "%s", p->words);
 	e.copies = p->copies ? p->copies + 1 : 0;
 	return e;
 }
@@ -487,6 +489,5 @@ bool place_same(const struct place *a, const struct place *b)
 		same |= a->kind != EDIT_CHANGE || (a->insn->op == b->insn->op
 			&& flow_same_chain(a->insn->loc, b->insn->loc, a->own));
 	return same && a->wide == b->wide && a->kind == b->kind && a->moved == b->moved
-		&& !strcmp(a->kind == EDIT_CHANGE && *a->form ? a->form : a->ptx,
-			b->kind == EDIT_CHANGE && *b->form ? b->form : b->ptx);
+		&& !strcmp(*a->form ? a->form : a->ptx, *b->form ? b->form : b->ptx);
 }

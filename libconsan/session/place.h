@@ -19,6 +19,7 @@ struct place {
 	const struct ptx_insn *moved; /* EDIT_MOVE: the instruction, which is removed at its place; ptx
 				 has it with the condition under which it is executed there */
 	char form[sizeof ((struct finding_edit *)0)->form];
+	char words[sizeof ((struct finding_edit *)0)->words];
 	char ptx[sizeof ((struct finding_edit *)0)->ptx];
 };
 

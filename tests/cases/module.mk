@@ -19,6 +19,7 @@ $(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
 				|| { echo "ptxas: $$of"; grep -v '^ptxas info' $(@D)/log; exit 1; }; done; done
 	$(V)touch $@
 
+$(BUILD)/cases/cxx/mistakes_blackwell: NVCCFLAGS := $(subst 90a,100a,$(NVCCFLAGS))
 $(BUILD)/cases/%: tests/cases/%.cu kernels/common/harness.h
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -I. -o $@ $< 2>$@.log || { cat $@.log; rm -f $@; exit 1; }
@@ -29,5 +30,5 @@ placements: $(BUILD)/tests/cases/harness/cases
 .PHONY: placements
 
 $(BUILD)/tests/cases/harness/cases: $(CASES_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
-		| $(BUILD)/cases/cxx/libcuxx $(BUILD)/cases/cxx/mistakes $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
+		| $(BUILD)/cases/cxx/libcuxx $(BUILD)/cases/cxx/mistakes $(BUILD)/cases/cxx/mistakes_blackwell $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) -lcriterion $(LIBS)

@@ -172,8 +172,7 @@ static json_t *from_edit(const struct finding_edit *e, struct rj_sites *t)
 	rj_put_text(o, "ptx", e->ptx);
 	rj_put_text(o, "cuda", edit_cuda(e->ptx, cuda, sizeof cuda));
 	rj_put_text(o, "verified", edit_verified_name(e->verified));
-	if (!*e->ptx || e->kind != EDIT_CHANGE)
-		rj_put_text(o, "what", e->form);
+	rj_put_text(o, "what", *e->ptx ? e->words : e->form);
 	if (e->untried)
 		rj_put_text(o, "untried", edit_untried_name(e->untried));
 	if (e->left)
@@ -192,11 +191,14 @@ static void get_edit(const json_t *o, const struct rj_known *k, struct finding_e
 	e->until = rj_site(json_object_get(o, "until"), k);
 	e->verified = (uint8_t)edit_verified_by_name(rj_text(o, "verified"));
 	e->untried = (uint8_t)edit_untried_by_name(rj_text(o, "untried"));
-	get_text(o, "what", e->form, sizeof e->form);
 	e->left = (uint32_t)rj_number(o, "left");
 	e->others = (uint32_t)rj_number(o, "others");
 	e->copies = (uint32_t)rj_number(o, "copies");
 	get_text(o, "ptx", e->ptx, sizeof e->ptx);
+	if (*e->ptx)
+		get_text(o, "what", e->words, sizeof e->words);
+	else
+		get_text(o, "what", e->form, sizeof e->form);
 }
 
 static const char *const severity_name[] = {
