@@ -601,6 +601,9 @@ const char *plan_refuses(const struct ptx_insn *i)
 		return i->op == OP_clusterlaunchcontrol_try_cancel && ptx_space_of(i, 0) == PS_none
 			? "cluster launch control with generic addresses is not recorded" : NULL;
 	case EF_UNKNOWN: return "an unknown instruction is not recorded";
+	case EF_BULK:
+		return ptx_has(i, MOD_cp_mask) || ptx_has(i, MOD_ignore_oob)
+			? "bulk copies of a part of their bytes are not recorded" : NULL;
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))
 			return "this shape of wmma is not recorded";

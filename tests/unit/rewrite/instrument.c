@@ -427,6 +427,27 @@ Test(instrument, heap)
 	ptx_free(m);
 }
 
+/* Copies of a part of their bytes are refused: an event has whole ranges. */
+Test(instrument, bytes_by_mask)
+{
+	static const char text[] = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+		".visible .entry whole(.param .u64 p) { .shared .align 16 .b8 a[64]; .reg .b64 d;\n"
+		"ld.param.u64 d, [p]; cp.async.bulk.global.shared::cta.bulk_group [d], [a], 64; ret; }\n"
+		".visible .entry part(.param .u64 p) { .shared .align 16 .b8 a[64]; .reg .b64 d; .reg .b16 m;\n"
+		"ld.param.u64 d, [p]; mov.b16 m, 255;\n"
+		"cp.async.bulk.global.shared::cta.bulk_group.cp_mask [d], [a], 64, m; ret; }\n";
+	struct consan_err e = { 0 };
+	struct ptx_module *m = ptx_parse("mask.ptx", text, sizeof text - 1, &e);
+	struct rewrite *r;
+
+	cr_assert_not_null(m, "%s", e.text);
+	r = rewrite_module(m, 7, false, true, false);
+	cr_assert_null(rewrite_find(r, "whole")->refused);
+	cr_assert_not_null(rewrite_find(r, "part")->refused);
+	rewrite_free(r);
+	ptx_free(m);
+}
+
 /* Only recursive functions that record make the stack depth unknown; other functions stay
  * unchanged. */
 Test(instrument, unbounded_stack)
