@@ -5,19 +5,51 @@
 #include "libconsan/options/options.h"
 #include "libconsan/origin/origin.h"
 
+#include <fts.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* PTX of some ten thousand kernels, as it is compressed */
 #define STORE_BYTES (UINT64_C(512) << 20)
 
-/* The folder in `dir` begins with a dot, as the other files there are records. */
-static char *own_dir(const char *dir)
+/* Folders in `dir` begin with a dot, as the other files there are records. */
+static char *own_dir(const char *dir, const char *name)
 {
 	struct text t = { 0 };
 
-	text_printf(&t, "%s/.origin", dir);
+	text_printf(&t, "%s/.%s", dir, name);
 	return t.at;
+}
+
+/* Compilers that can keep the PTX beside the machine code are asked to, where the user has not set it
+ * (libconsan/origin/pairs.def). */
+static void keep_ptx(const char *dir)
+{
+	char *kept = own_dir(dir, "kept");
+
+	if (!mkdir(kept, 0700)) {
+		setenv("CUTE_DSL_KEEP", "ptx,cubin", 0);
+		setenv("CUTE_DSL_DUMP_DIR", kept, 0);
+		setenv("CUTE_DSL_LINEINFO", "1", 0);
+	}
+	free(kept);
+}
+
+static void remove_kept(const char *dir)
+{
+	char *kept = own_dir(dir, "kept");
+	char *const roots[] = { kept, NULL };
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+	FTSENT *at;
+
+	while (tree && (at = fts_read(tree)))
+		if (at->fts_info != FTS_D)
+			remove(at->fts_path);
+	if (tree)
+		fts_close(tree);
+	free(kept);
 }
 
 /* As the program may change its working directory. */
@@ -45,9 +77,10 @@ char *open_origin(const struct options *o, const char *dir)
 		origin = NULL;
 	}
 	if (!origin) {
-		origin = own_dir(dir);
+		origin = own_dir(dir, "origin");
 		origin_make_dir(origin, NULL);
 	}
+	keep_ptx(dir);
 	origin = absolute(origin);
 	setenv(ORIGIN_ENV, origin ? origin : "", 1);
 	return origin;
@@ -57,8 +90,10 @@ void close_origin(const char *dir, char *origin)
 {
 	char *own;
 
+	if (dir)
+		remove_kept(dir);
 	if (origin) {
-		own = own_dir(dir);
+		own = own_dir(dir, "origin");
 		own = absolute(own);
 		origin_trim(origin, own && !strcmp(own, origin) ? 0 : STORE_BYTES);
 		free(own);

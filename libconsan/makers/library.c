@@ -6,6 +6,8 @@
  * use the first copy that is loaded. */
 #include "makers.h"
 
+#include "libconsan/origin/origin.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -51,6 +53,12 @@ static void find_dlsym(void)
 void *maker_call(const struct maker *m, const char *name)
 {
 	return m && m->handle ? real_dlsym(m->handle, name) : NULL;
+}
+
+VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const char *ptx, size_t ptx_bytes)
+{
+	if (cubin && ptx)
+		origin_put(cubin, cubin_bytes, ptx, strnlen(ptx, ptx_bytes));
 }
 
 /* ---- copies of the libraries ---- */
