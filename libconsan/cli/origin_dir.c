@@ -23,9 +23,19 @@ static char *own_dir(const char *dir, const char *name)
 	return t.at;
 }
 
-/* Compilers that can keep the PTX beside the machine code are asked to, where the user has not set it
- * (libconsan/origin/pairs.def). */
-static void keep_ptx(const char *dir)
+static void cache_in(const char *variable, const char *folder, const char *name)
+{
+	struct text path = { 0 };
+
+	text_printf(&path, "%s/%s", folder, name);
+	setenv(variable, path.at, 0);
+	text_free(&path);
+}
+
+/* Where the user has not set it: compilers that can keep the PTX beside the machine code do so
+ * (libconsan/origin/pairs.def); others have caches of their own, as in the user's there is machine code
+ * from runs without consan. lasting: the store of all runs, or NULL. */
+static void set_compilers(const char *dir, const char *lasting)
 {
 	char *kept = own_dir(dir, "kept");
 
@@ -33,6 +43,8 @@ static void keep_ptx(const char *dir)
 		setenv("CUTE_DSL_KEEP", "ptx,cubin", 0);
 		setenv("CUTE_DSL_DUMP_DIR", kept, 0);
 		setenv("CUTE_DSL_LINEINFO", "1", 0);
+		cache_in("CUPY_CACHE_DIR", lasting ? lasting : kept, "cupy");
+		cache_in("NUMBA_CACHE_DIR", lasting ? lasting : kept, "numba");
 	}
 	free(kept);
 }
@@ -65,6 +77,7 @@ char *open_origin(const struct options *o, const char *dir)
 {
 	struct consan_err e = { 0 };
 	char *origin = NULL;
+	bool lasting;
 
 	if (!*o->code_cache)
 		origin = origin_default_dir();
@@ -76,12 +89,13 @@ char *open_origin(const struct options *o, const char *dir)
 		free(origin);
 		origin = NULL;
 	}
-	if (!origin) {
+	lasting = origin;
+	if (!lasting) {
 		origin = own_dir(dir, "origin");
 		origin_make_dir(origin, NULL);
 	}
-	keep_ptx(dir);
 	origin = absolute(origin);
+	set_compilers(dir, lasting ? origin : NULL);
 	setenv(ORIGIN_ENV, origin ? origin : "", 1);
 	return origin;
 }
