@@ -5,19 +5,63 @@
 #include "libconsan/options/options.h"
 #include "libconsan/origin/origin.h"
 
+#include <fts.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* PTX of some ten thousand kernels, as it is compressed */
 #define STORE_BYTES (UINT64_C(512) << 20)
 
-/* The folder in `dir` begins with a dot, as the other files there are records. */
-static char *own_dir(const char *dir)
+/* Folders in `dir` begin with a dot, as the other files there are records. */
+static char *own_dir(const char *dir, const char *name)
 {
 	struct text t = { 0 };
 
-	text_printf(&t, "%s/.origin", dir);
+	text_printf(&t, "%s/.%s", dir, name);
 	return t.at;
+}
+
+static void cache_in(const char *variable, const char *folder, const char *name)
+{
+	struct text path = { 0 };
+
+	text_printf(&path, "%s/%s", folder, name);
+	setenv(variable, path.at, 0);
+	text_free(&path);
+}
+
+/* Where the user has not set it: compilers that can keep the PTX beside the machine code do so
+ * (libconsan/origin/pairs.def); others have caches of their own, as in the user's there is machine code
+ * from runs without consan. lasting: the store of all runs, or NULL. */
+static void set_compilers(const char *dir, const char *lasting)
+{
+	char *kept = own_dir(dir, "kept");
+
+	if (!mkdir(kept, 0700)) {
+		setenv("CUTE_DSL_KEEP", "ptx,cubin", 0);
+		setenv("CUTE_DSL_DUMP_DIR", kept, 0);
+		setenv("CUTE_DSL_LINEINFO", "1", 0);
+		cache_in("CUPY_CACHE_DIR", lasting ? lasting : kept, "cupy");
+		cache_in("NUMBA_CACHE_DIR", lasting ? lasting : kept, "numba");
+	}
+	free(kept);
+}
+
+static void remove_kept(const char *dir)
+{
+	char *kept = own_dir(dir, "kept");
+	char *const roots[] = { kept, NULL };
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+	FTSENT *at;
+
+	while (tree && (at = fts_read(tree)))
+		if (at->fts_info != FTS_D)
+			remove(at->fts_path);
+	if (tree)
+		fts_close(tree);
+	free(kept);
 }
 
 /* As the program may change its working directory. */
@@ -33,6 +77,7 @@ char *open_origin(const struct options *o, const char *dir)
 {
 	struct consan_err e = { 0 };
 	char *origin = NULL;
+	bool lasting;
 
 	if (!*o->code_cache)
 		origin = origin_default_dir();
@@ -44,11 +89,13 @@ char *open_origin(const struct options *o, const char *dir)
 		free(origin);
 		origin = NULL;
 	}
-	if (!origin) {
-		origin = own_dir(dir);
+	lasting = origin;
+	if (!lasting) {
+		origin = own_dir(dir, "origin");
 		origin_make_dir(origin, NULL);
 	}
 	origin = absolute(origin);
+	set_compilers(dir, lasting ? origin : NULL);
 	setenv(ORIGIN_ENV, origin ? origin : "", 1);
 	return origin;
 }
@@ -57,8 +104,10 @@ void close_origin(const char *dir, char *origin)
 {
 	char *own;
 
+	if (dir)
+		remove_kept(dir);
 	if (origin) {
-		own = own_dir(dir);
+		own = own_dir(dir, "origin");
 		own = absolute(own);
 		origin_trim(origin, own && !strcmp(own, origin) ? 0 : STORE_BYTES);
 		free(own);

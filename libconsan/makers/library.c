@@ -6,9 +6,12 @@
  * use the first copy that is loaded. */
 #include "makers.h"
 
+#include "libconsan/origin/origin.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +56,12 @@ void *maker_call(const struct maker *m, const char *name)
 	return m && m->handle ? real_dlsym(m->handle, name) : NULL;
 }
 
+VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const char *ptx, size_t ptx_bytes)
+{
+	if (cubin && ptx)
+		origin_put(cubin, cubin_bytes, ptx, strnlen(ptx, ptx_bytes));
+}
+
 /* ---- copies of the libraries ---- */
 
 static bool is_file(const char *path, enum library l)
@@ -62,45 +71,62 @@ static bool is_file(const char *path, enum library l)
 	return !strncmp(name, file[l], strlen(file[l]));
 }
 
-/* The copy that is loaded here, NULL: none, or too many. It is kept open, so that the address
- * stays its own. */
-static const struct maker *copy_at(const void *base, const char *path)
+/* With the lock held. */
+static struct maker *known_at(const void *base)
 {
-	struct maker *m = NULL;
-	unsigned k;
-
-	pthread_mutex_lock(&copies.lock);
-	for (k = 0; k < copies.n && !m; k++)
+	for (unsigned k = 0; k < copies.n; k++)
 		if (copies.at[k].base == base)
-			m = &copies.at[k];
-	if (!m && copies.n < COPIES) {
-		m = &copies.at[copies.n++];
-		*m = (struct maker){ dlopen(path, RTLD_LAZY | RTLD_NOLOAD), base };
-	}
-	pthread_mutex_unlock(&copies.lock);
-	return m && m->handle ? m : NULL;
+			return &copies.at[k];
+	return NULL;
 }
 
-struct search { enum library library; const struct maker *found; };
+/* The copy that is loaded here, NULL: none, or too many. It is kept open, so that the address
+ * stays its own. It is opened without our lock: the dynamic linker has one, too, which constructors
+ * that call us hold. */
+static const struct maker *copy_at(const void *base, const char *path)
+{
+	struct maker *m;
+	void *handle;
+
+	pthread_mutex_lock(&copies.lock);
+	m = known_at(base);
+	pthread_mutex_unlock(&copies.lock);
+	handle = m ? NULL : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	if (m || !handle)
+		return m;
+	pthread_mutex_lock(&copies.lock);
+	m = known_at(base);
+	if (!m && copies.n < COPIES) {
+		m = &copies.at[copies.n++];
+		*m = (struct maker){ handle, base };
+	}
+	pthread_mutex_unlock(&copies.lock);
+	return m;
+}
+
+struct search { enum library library; bool found; const void *base; char path[4096]; };
 
 static int object(struct dl_phdr_info *info, size_t size, void *user)
 {
 	struct search *s = user;
 
 	(void)size;
-	if (is_file(info->dlpi_name, s->library))
-		s->found = copy_at((const void *)info->dlpi_addr, info->dlpi_name);
-	return s->found != NULL;
+	s->found = is_file(info->dlpi_name, s->library);
+	if (s->found) {
+		s->base = (const void *)info->dlpi_addr;
+		snprintf(s->path, sizeof s->path, "%s", info->dlpi_name);
+	}
+	return s->found;
 }
 
 /* The copy for a program that is linked with the library. */
 static const struct maker *linked(enum library l)
 {
-	struct search s = { l, NULL };
+	struct search s = { .library = l };
 
 	find_dlsym();
 	dl_iterate_phdr(object, &s);
-	return s.found;
+	return s.found ? copy_at(s.base, s.path) : NULL;
 }
 
 /* ---- our functions: one for each copy, and the exported ones for programs that are linked with

@@ -21,6 +21,10 @@ struct maker {
 /* The function of this name in the copy; NULL: it has none. */
 void *maker_call(const struct maker *m, const char *name);
 
+/* Exported, for what has both and is watched by none of the above, as Python code that drives a compiler:
+ * remembers that the cubin was made from this PTX. */
+void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const char *ptx, size_t ptx_bytes);
+
 /* What on_NAME() returns if the library or a function of it cannot be found. */
 enum { MAKER_FAILED = 11 };
 

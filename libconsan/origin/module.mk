@@ -1,2 +1,2 @@
 # the store of the PTX from which machine code was made
-LIB_SRC += $(addprefix libconsan/origin/, origin.c parts.c)
+LIB_SRC += $(addprefix libconsan/origin/, origin.c pairs.c parts.c)

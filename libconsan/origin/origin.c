@@ -1,5 +1,6 @@
 /* origin: see origin.h. A file is one zstd frame with a checksum. */
 #include "origin.h"
+#include "pairs.h"
 
 #include "libconsan/ptx/ptx.h"
 
@@ -118,6 +119,11 @@ char *origin_get(const void *cubin, size_t most, size_t *n)
 	if (path && text_read(&packed, path, &e) && packed.n) {
 		ptx = unpack(&packed, n);
 		utimensat(AT_FDCWD, path, NULL, 0); /* origin_trim() keeps what is used */
+	}
+	if (path && !ptx) {
+		ptx = pairs_find(cubin, cubin_size(cubin, most), n);
+		if (ptx)
+			origin_put(cubin, most, ptx, *n);
 	}
 	text_free(&packed);
 	free(path);

@@ -18,7 +18,8 @@
  * whose own headers say where it ends. Bytes that are no cubin are not remembered. */
 void origin_put(const void *cubin, size_t most, const char *ptx, size_t n);
 
-/* The PTX of a cubin, NUL-terminated, *n bytes without the NUL; free() it. NULL: not known. */
+/* The PTX of a cubin, from the store or beside it in a compiler's folder (pairs.def), NUL-terminated, *n
+ * bytes without the NUL; free() it. NULL: not known. */
 char *origin_get(const void *cubin, size_t most, size_t *n);
 
 /* The same of a cubin or of the cubins in a fatbin that this device runs. */

@@ -2,9 +2,11 @@
  * (tests/gpu/fake_driver.c): contexts and modules are created and destroyed, and the environment
  * has faults. The program continues in all cases, and the report names what was not done. */
 #include "tests/common/shell.h"
+#include "libconsan/origin/origin.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -176,6 +178,31 @@ Test(inject, library_kernels, .timeout = 60)
 			"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu %s "
 			"%s/tests/gpu/libcublas_client cubin 2>&1", dir, dir, dir,
 			ignored ? "--library-kernels=ignore" : "", dir), ignored ? 0 : 67, "%s", output);
+}
+
+/* A cubin whose PTX is in the store is instrumented. */
+Test(inject, remembered, .timeout = 60)
+{
+	static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry kernel()\n{\nret;\n}\n";
+	const Elf64_Ehdr cubin = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 }, .e_machine = EM_CUDA,
+		.e_shentsize = sizeof(Elf64_Shdr) };
+	char path[5100], args[5200], dir[5000];
+	FILE *f;
+
+	snprintf(dir, sizeof dir, "%.4000s/tests/gpu/store", build_dir());
+	snprintf(path, sizeof path, "%s/cubin", dir);
+	cr_assert_eq(shell("rm -rf %s && mkdir -p %s", dir, dir), 0);
+	f = fopen(path, "wb");
+	cr_assert(f && fwrite(&cubin, sizeof cubin, 1, f) == 1 && !fclose(f));
+	snprintf(args, sizeof args, "container %s", path);
+	snprintf(path, sizeof path, "--code-cache=%s", dir);
+	driven("", path, "driver", args);
+	SAYS("machine code only");
+	setenv(ORIGIN_ENV, dir, 1);
+	origin_put(&cubin, sizeof cubin, ptx, strlen(ptx));
+	driven("", path, "driver", args);
+	SAYS("loaded: 0");
+	cr_expect_not(says("machine code only"), "%s", output);
 }
 
 /* From CUPTI's activity records; those of our own kernels are counted apart. */

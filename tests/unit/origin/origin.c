@@ -131,6 +131,25 @@ Test(origin, trim, .init = begin, .fini = end)
 	cr_assert_str_eq(output, "other\n", "%s", output);
 }
 
+/* A compiler's own folder, with NAME.cubin and NAME.ptx. */
+Test(origin, pairs, .init = begin, .fini = end)
+{
+	struct cubin a = cubin('a', 100), b = cubin('b', 100);
+	char path[200];
+	FILE *f;
+
+	setenv("TRITON_CACHE_DIR", dir, 1);
+	snprintf(path, sizeof path, "%s/x.cubin", dir);
+	f = fopen(path, "wb");
+	cr_assert(f && fwrite(&a, sizeof a, 1, f) == 1 && !fclose(f));
+	expect(&a, NULL);
+	cr_assert_eq(shell("cd %s && mkdir -p 1/2 && mv x.cubin 1/2 && printf '.version 8.3\n' >1/2/x.ptx", dir), 0);
+	expect(&b, NULL);
+	expect(&a, ".version 8.3\n");
+	cr_assert_eq(shell("rm -r %s/1", dir), 0);
+	expect(&a, ".version 8.3\n"); /* remembered */
+}
+
 Test(origin, folders)
 {
 	struct consan_err e = { 0 };

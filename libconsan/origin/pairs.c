@@ -1,0 +1,72 @@
+/* pairs: cubins whose PTX a compiler has kept beside them (pairs.def). Only bytes that are the same
+ * count. */
+#include "origin.h"
+#include "pairs.h"
+
+#include <fts.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { DEPTH = 4 }; /* folders within each other */
+
+/* The PTX beside a file that has these bytes. */
+static char *beside(const char *path, const void *cubin, size_t bytes, size_t *n)
+{
+	struct text file = { 0 }, ptx = { 0 }, name = { 0 };
+	struct consan_err e = { 0 };
+
+	text_printf(&name, "%.*s.ptx", (int)(strlen(path) - strlen(".cubin")), path);
+	if (!text_read(&file, path, &e) || file.n < bytes || memcmp(file.at, cubin, bytes)
+			|| !text_read(&ptx, name.at, &e))
+		text_free(&ptx);
+	*n = ptx.n;
+	text_free(&file);
+	text_free(&name);
+	return ptx.at;
+}
+
+static char *find_in(const char *dir, const void *cubin, size_t bytes, size_t *n)
+{
+	char *const roots[] = { (char *)dir, NULL };
+	FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	char *ptx = NULL;
+	FTSENT *at;
+
+	while (tree && !ptx && (at = fts_read(tree))) {
+		if (at->fts_info == FTS_D && at->fts_level >= DEPTH)
+			fts_set(tree, at, FTS_SKIP);
+		if (at->fts_info == FTS_F && at->fts_namelen > strlen(".cubin")
+				&& !strcmp(at->fts_name + at->fts_namelen - strlen(".cubin"), ".cubin")
+				&& (size_t)at->fts_statp->st_size >= bytes)
+			ptx = beside(at->fts_path, cubin, bytes, n);
+	}
+	if (tree)
+		fts_close(tree);
+	return ptx;
+}
+
+char *pairs_find(const void *cubin, size_t bytes, size_t *n)
+{
+	static const struct { const char *variable, *below, *home; } row[] = {
+#define PAIRS(variable, below, home) { variable, below, home },
+#include "pairs.def"
+#undef PAIRS
+	};
+	const char *home = getenv("HOME"), *value;
+	char *ptx = NULL;
+
+	for (size_t k = 0; k < ARRAY_SIZE(row) && !ptx; k++) {
+		struct text dir = { 0 };
+
+		value = getenv(row[k].variable);
+		if (value && *value)
+			text_printf(&dir, "%s%s", value, row[k].below);
+		else if (row[k].home && home)
+			text_printf(&dir, "%s/%s", home, row[k].home);
+		if (dir.n)
+			ptx = find_in(dir.at, cubin, bytes, n);
+		text_free(&dir);
+	}
+	return ptx;
+}
