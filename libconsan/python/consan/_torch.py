@@ -24,6 +24,10 @@ _ADD = ("copy_", "convolution", "convolution_backward")
 _CPU_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
              "CompositeImplicitAutograd")
 
+# CUDA kernels add half-precision values in float32; these CPU kernels do not.
+_WIDE = frozenset(("native_layer_norm_backward", "native_group_norm_backward"))
+_HALVES = (torch.float16, torch.bfloat16)
+
 _process = ctypes.CDLL(None)
 _process.consan_run_operator.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _process.consan_run_operator.restype = None
@@ -175,6 +179,20 @@ def _is_copy(name, args):
         and to.size() == source.size()
 
 
+def _widened(op):
+    """The operator in float32, if its first argument has half precision."""
+    def wide(first, *args):
+        half = first.dtype
+        if half not in _HALVES:
+            return op(first, *args)
+        up = lambda x: x.float() if isinstance(x, torch.Tensor) and x.dtype == half else x
+        down = lambda x: x.to(half) if isinstance(x, torch.Tensor) else x
+        return tree_map(down, op(*map(up, (first, *args))))
+
+    wide._schema = op._schema
+    return wide
+
+
 def _implement(name):
     packet, _, overload = name.partition(".")
     counted = name.encode()
@@ -186,6 +204,7 @@ def _implement(name):
         if op is None:
             op = getattr(getattr(torch.ops.aten, packet), overload or "default")
             random = any(a.name == "generator" for a in op._schema.arguments)
+            op = _widened(op) if name in _WIDE else op
         if random:
             args, kwargs = _with_generator(op, args, kwargs)
         if any(isinstance(a, bool) for a in args):
