@@ -152,6 +152,18 @@ static void drop_internal(char *name)
 	}
 }
 
+/* Numba marks each version of a function that it compiles by two ABI tags: [abi:v1][abi:c<options>] */
+static void drop_versions(char *name)
+{
+	char *at = strstr(name, "[abi:v"), *next, *end;
+
+	next = at ? at + strlen("[abi:v") : name;
+	next += strspn(next, "0123456789");
+	end = at && !strncmp(next, "][abi:c", 7) ? strchr(next + 1, ']') : NULL;
+	if (end)
+		memmove(at, end + 1, strlen(end + 1) + 1);
+}
+
 char *demangle_variable(const char *mangled)
 {
 	const char *name = mangled;
@@ -221,6 +233,7 @@ char *demangle(const char *mangled, int how)
 	if (!name)
 		return base_strdup(mangled);
 	drop_internal(name);
+	drop_versions(name);
 	if (cut) {
 		text_printf(&t, "%s %s", name, cut);
 		free(name);

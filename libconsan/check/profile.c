@@ -62,6 +62,15 @@ static bool is_ONE_CTA(const struct finding *f)
 		&& !memcmp(s[0].ctaid, s[1].ctaid, sizeof s[0].ctaid);
 }
 
+static bool is_BY_GROUPS(const struct finding *f)
+{
+	const struct finding_side *s = f->side;
+
+	return f->severity == SEV_WARNING && f->hint_id == HINT_equal_values && is_ONE_CTA(f)
+		&& s[0].site != s[1].site && s[0].lane == s[1].lane && s[0].warp != s[1].warp
+		&& s[0].warp % 4 == s[1].warp % 4;
+}
+
 void profile_apply(const struct check *k, struct finding *f)
 {
 	static const struct {

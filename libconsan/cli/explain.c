@@ -165,7 +165,7 @@ static void explain_triton(void)
 #undef PROFILE
 	printf("\nSAME_VALUE and ONE_STORE: one store to shared memory, executed by several lanes or warps,\n"
 		"of values that are equal or may differ. ONE_CTA: both operations are of one CTA and at one\n"
-		"source line. Gluon: in programs that use it, whose authors write such accesses themselves.\n");
+		"source line; BY_GROUPS: as well, by two groups of warps, of equal values. Gluon: in programs that use it, whose authors write such accesses themselves.\n");
 }
 
 static void list_rules(void)

@@ -118,6 +118,17 @@ Test(installed, googletest_example_passes)
 	RUNS(0, "$B/gtest");
 }
 
+Test(installed, python_example_alone_and_under_consan_run)
+{
+	if (*SANITIZED || sh("command -v python3")) {
+		cr_skip("no python3 on this machine, or it is not built with the sanitizer");
+		return;
+	}
+	RUNS(0, "LD_LIBRARY_PATH= PYTHONPATH=$R/usr/lib/consan/python python3 -B tests/examples/session.py");
+	cr_assert(strstr(output, "read-write race in exchange"));
+	RUNS(66, "$R/usr/bin/consan-run --arch=sm_80 python3 -B tests/examples/session.py");
+	cr_assert(strstr(output, "CS102") && strstr(output, "session.py:4"), "%s", output);
+}
 Test(installed, regions_of_a_program)
 {
 	RUNS(0, "nvcc -arch=sm_80 -I$R/usr/include -o $B/regions tests/examples/regions.cu");

@@ -1,6 +1,8 @@
 """Sessions, findings and kernels as Python objects. See consan.session()."""
+import array
 import ctypes
 import os
+import struct
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -196,6 +198,10 @@ def _memory(value):
             return known["data"][0], value.nbytes if reaches else 0
     if hasattr(value, "data_ptr"):  # PyTorch, on the CPU
         return value.data_ptr(), value.numel() * value.element_size()
+    if isinstance(value, (array.array, bytearray, memoryview)):
+        view = memoryview(value)
+        at = ctypes.addressof((ctypes.c_char * view.nbytes).from_buffer(view)) if view.nbytes else 0
+        return at, view.nbytes
     return None, 0
 
 
@@ -206,7 +212,6 @@ def _scalar(value, size):
         raw = value.tobytes()
     elif isinstance(value, float):
         types = {2: "e", 4: "f", 8: "d"}
-        import struct
         if size not in types:
             raise TypeError(f"a float for a parameter of {size} bytes")
         raw = struct.pack("<" + types[size], value)
@@ -314,7 +319,8 @@ class Session:
             self._handle, os.fsencode(path), index, ctypes.byref(err)), err)
 
     def launch(self, kernel, grid=1, block=1, args=(), cluster=None, shared=0, cooperative=False):
-        """Runs a kernel to its end and checks it. args: NumPy arrays, tensors, numbers, ctypes values.
+        """Runs a kernel to its end and checks it. args: NumPy arrays, array.array, tensors,
+        numbers, ctypes values.
 
         Returns "ok", "fault" or "hang", which have findings. Error: it was refused, or could not be
         checked.

@@ -8,8 +8,6 @@ import sys
 
 # On each backend, where the program has not set them.
 VARIABLES = {
-    # CuPy passes NVRTC a real architecture otherwise, and gets machine code
-    "CUPY_COMPILE_WITH_PTX": "1",
     # CuPy's modules for CUB have PTX for one architecture only
     "CUPY_ACCELERATORS": "",
 }

@@ -9,7 +9,6 @@ checked.
 What only allocates, makes views or copies a scalar to the host needs no kernel and stays PyTorch's.
 """
 import ctypes
-import weakref
 
 import torch
 from torch.utils._pytree import tree_map
@@ -24,6 +23,10 @@ _SKIP = frozenset((
 _ADD = ("copy_", "convolution", "convolution_backward")
 _CPU_KEYS = ("CPU", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional",
              "CompositeImplicitAutograd")
+
+# CUDA kernels add half-precision values in float32; these CPU kernels do not.
+_WIDE = frozenset(("native_layer_norm_backward", "native_group_norm_backward"))
+_HALVES = (torch.float16, torch.bfloat16)
 
 _process = ctypes.CDLL(None)
 _process.consan_run_operator.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
@@ -44,18 +47,29 @@ def _alias(t):
     return torch.empty(0, dtype=t.dtype).set_(bytes_, t.storage_offset(), t.size(), t.stride())
 
 
-# ---- random numbers: each CUDA generator has one on the CPU ----
-
-_generators = weakref.WeakKeyDictionary()
-
+# ---- random numbers ----
 
 def _generator(g):
-    """The CPU generator of a CUDA generator, seeded again when that one is."""
-    seed = g.initial_seed()
-    known = _generators.get(g)
-    if not known or known[0] != seed:
-        known = _generators[g] = (seed, torch.Generator().manual_seed(seed))
-    return known[1]
+    """A CPU generator that follows from the state of a CUDA generator, which is advanced."""
+    if torch.cuda.is_current_stream_capturing():
+        return None
+    offset = g.get_offset()
+    g.set_offset(offset + 4)
+    return torch.Generator().manual_seed((g.initial_seed() + offset * 0x9E3779B97F4A7C15) % (1 << 63))
+
+
+def _with_generator(op, args, kwargs):
+    """Fills in the default generator of the GPU, where an operator has one."""
+    for i, argument in enumerate(op._schema.arguments):
+        if argument.name != "generator":
+            continue
+        default = torch.cuda.default_generators[torch.cuda.current_device()]
+        if i < len(args):
+            if args[i] is None:
+                args = (*args[:i], default, *args[i + 1:])
+        elif kwargs.get("generator") is None:
+            kwargs = {**kwargs, "generator": default}
+    return args, kwargs
 
 
 # ---- one call ----
@@ -165,15 +179,34 @@ def _is_copy(name, args):
         and to.size() == source.size()
 
 
+def _widened(op):
+    """The operator in float32, if its first argument has half precision."""
+    def wide(first, *args):
+        half = first.dtype
+        if half not in _HALVES:
+            return op(first, *args)
+        up = lambda x: x.float() if isinstance(x, torch.Tensor) and x.dtype == half else x
+        down = lambda x: x.to(half) if isinstance(x, torch.Tensor) else x
+        return tree_map(down, op(*map(up, (first, *args))))
+
+    wide._schema = op._schema
+    return wide
+
+
 def _implement(name):
     packet, _, overload = name.partition(".")
     counted = name.encode()
     op = None
+    random = False
 
     def run(*args, **kwargs):
-        nonlocal op
+        nonlocal op, random
         if op is None:
             op = getattr(getattr(torch.ops.aten, packet), overload or "default")
+            random = any(a.name == "generator" for a in op._schema.arguments)
+            op = _widened(op) if name in _WIDE else op
+        if random:
+            args, kwargs = _with_generator(op, args, kwargs)
         if any(isinstance(a, bool) for a in args):
             args = _tensors(op, args)
         if not _is_copy(name, args):

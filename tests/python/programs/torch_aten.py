@@ -35,6 +35,13 @@ generator.manual_seed(3)
 assert torch.equal(first, torch.rand(3, generator=generator, device="cuda"))
 assert not torch.equal(first, second)
 
+torch.manual_seed(5)
+first = torch.randn(3, device="cuda")
+state = torch.cuda.get_rng_state()
+second = torch.randn(3, device="cuda")
+torch.cuda.set_rng_state(state)
+assert torch.equal(second, torch.randn(3, device="cuda")) and not torch.equal(first, second)
+
 total = torch.zeros(8, device="cuda")
 value = torch.ones(8, device="cuda")
 graph = torch.cuda.CUDAGraph()

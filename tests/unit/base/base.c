@@ -247,6 +247,11 @@ Test(demangle, names)
 	s = demangle("_ZN40_INTERNAL_dc378730_13_wgmma_gemm_cu_main7produceEv", NAME_BARE);
 	cr_assert(!strcmp(s, "produce"), "%s", s);
 	free(s);
+	/* Numba's tags; without the runtime library, they do not appear */
+	s = demangle("_ZN8__main__5shiftB2v1B5cw51cEif", NAME_BARE);
+	cr_assert_eq(strncmp(s, "__main__::shift", 15), 0, "%s", s);
+	cr_assert_not(strstr(s, "abi:"), "%s", s);
+	free(s);
 	/* what the runtime library refuses: here, a template parameter without an argument */
 	s = demangle("_ZN7cutlass6kernel4GemmIN4cute5tupleIJiiLi128EEEELNS_5StyleE2ELb1EvEclERKT7_Pc",
 			NAME_FULL);
