@@ -180,6 +180,12 @@ static bool knows_issue(const struct comparison *q)
 			NULL);
 }
 
+static bool of_one_cta(const struct cluster *c, const struct global_record *a,
+	const struct global_record *b)
+{
+	return a->cluster == b->cluster && a->warp / c->per_cta == b->warp / c->per_cta;
+}
+
 /* A03: both strong, same proxy, scopes that include both threads, and a complete overlap: elements
  * of one size. */
 static bool morally_strong(const struct global_view *v, const struct global_record *a,
@@ -192,7 +198,7 @@ static bool morally_strong(const struct global_view *v, const struct global_reco
 		return false;
 	if (a->cluster != b->cluster)
 		return scope == 2;
-	return scope || a->warp / v->c->per_cta == b->warp / v->c->per_cta;
+	return scope || of_one_cta(v->c, a, b);
 }
 
 /* Both are morally strong. Do volatile accesses exchange data that nothing orders (CS123)? */
@@ -211,7 +217,7 @@ static bool volatile_race(const struct comparison *q)
 	if (!q->foreign && knows_in(q, PLANE_G, true))
 		return false;
 	if (old->flags & now->flags & GR_WRITE && old->size == now->size
-		&& report_equal_stores(old->site, now->site))
+		&& report_equal_stores(old->site, now->site, of_one_cta(v->c, old, now)))
 		return false;
 	if (now->flags & GR_WRITE)
 		return !volatile_is_flag(v->c, VOLATILE_GLOBAL, q->addr
@@ -306,7 +312,8 @@ static bool equal_values(const struct comparison *q)
 
 	if (!(q->old->flags & q->now->flags & GR_WRITE) || (q->old->flags | q->now->flags) & GR_RMW)
 		return false;
-	if (q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site))
+	if (q->old->size == q->now->size && report_equal_stores(q->old->site, q->now->site,
+		of_one_cta(q->v->c, q->old, q->now)))
 		return true;
 	if (e->kind != EV_ACCESS || e->access.mode != MODE_WRITE)
 		return false;

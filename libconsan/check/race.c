@@ -284,7 +284,8 @@ static bool volatile_race(const struct view *v, const struct cell_entry *old,
 	if (ordered(v, PLANE_G, old, now, bytes, true))
 		return false;
 	if (old->what & now->what & CELL_WRITE && cell_shift(old) == cell_shift(now)
-		&& report_equal_stores(old->what & CELL_SITE_MASK, now->what & CELL_SITE_MASK))
+		&& report_equal_stores(old->what & CELL_SITE_MASK, now->what & CELL_SITE_MASK,
+			race_cta_of(v->c, old) == v->w->cta))
 		return false;
 	if (now->what & CELL_WRITE)
 		return !volatile_is_flag(v->c, v->peer, (uint64_t)granule * CELL_BYTES
@@ -358,7 +359,8 @@ static bool equal_values(const struct view *v, const struct cell_entry *old,
 	if (!(old->what & CELL_WRITE) || is_rmw(old) || e->kind != EV_ACCESS
 		|| e->access.mode != MODE_WRITE)
 		return false;
-	if (cell_size(old) == e->access.bytes && report_equal_stores(old->what & CELL_SITE_MASK, e->site))
+	if (cell_size(old) == e->access.bytes && report_equal_stores(old->what & CELL_SITE_MASK, e->site,
+		race_cta_of(v->c, old) == v->w->cta))
 		return true;
 	for (; bytes; bytes &= bytes - 1)
 		lanes |= cell_lanes_at(now, (unsigned)__builtin_ctz(bytes));

@@ -25,11 +25,12 @@ enum severity rule_severity(unsigned r)
 	return rule_get(r)->severity;
 }
 
-bool report_equal_stores(uint32_t site0, uint32_t site1)
+bool report_equal_stores(uint32_t site0, uint32_t site1, bool one_cta)
 {
+	const enum site_constant need = one_cta ? CONSTANT_IN_CTA : CONSTANT_IN_GRID;
 	const struct site *a = site_get(site0), *b = site_get(site1);
 
-	return a->constant && b->constant && a->value == b->value;
+	return a->constant >= need && b->constant >= need && a->value == b->value;
 }
 
 bool report_unread_load(uint32_t site)

@@ -19,8 +19,8 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
 enum severity rule_severity(unsigned r);
-/* Do two stores always write the same value? */
-bool report_equal_stores(uint32_t site0, uint32_t site1);
+/* Do two stores, by threads of one CTA or of any two, always write the same value? */
+bool report_equal_stores(uint32_t site0, uint32_t site1, bool one_cta);
 /* Is it a weak load whose value no instruction reads? */
 bool report_unread_load(uint32_t site);
 void report_side(struct cluster *c, struct finding *f, unsigned warp, int lane,

@@ -143,7 +143,7 @@ static bool read_sites(struct read *r, const struct chunk_head *h, struct code_r
 		s.module = code_get_string(c, &strings);
 		s.ptx_line = (uint32_t)code_get(c);
 		s.ptx = code_get_string(c, &strings);
-		s.constant = code_get(c);
+		s.constant = (enum site_constant)code_get(c);
 		s.value = code_get(c);
 		s.unread = code_get(c);
 		s.unread_load = code_get(c);

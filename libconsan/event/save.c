@@ -121,7 +121,7 @@ static void put_sites(struct saver *s)
 		code_put_string(&body, at->module);
 		code_put(&body, at->ptx_line);
 		code_put_string(&body, at->ptx);
-		code_put(&body, at->constant);
+		code_put(&body, (uint64_t)at->constant);
 		code_put(&body, at->value);
 		code_put(&body, at->unread);
 		code_put(&body, at->unread_load);

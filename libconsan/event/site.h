@@ -20,6 +20,8 @@ struct site_loc {
 				  `file`, with line 0 */
 };
 
+enum site_constant { CONSTANT_NOT, CONSTANT_IN_CTA, CONSTANT_IN_GRID };
+
 struct site {
 	const char *kernel;    /* mangled name of the function it stands in */
 	const char *module;    /* name of the PTX: file, or "prog: module 2" */
@@ -29,8 +31,8 @@ struct site {
 	 * events */
 	uint32_t ptx_col, end_line, end_col;
 	const struct site_loc *loc; /* NULL: no line information */
-	bool constant;         /* a store of `value`, always the same */
-	uint64_t value;
+	enum site_constant constant; /* a store of one value, the same for all that execute it */
+	uint64_t value;        /* two stores of a kernel with the same number here store the same */
 	bool unread;           /* a read-modify-write whose result no instruction reads */
 	bool unread_load;      /* a weak load whose value no instruction reads */
 	bool polled;           /* a read-modify-write that a loop repeats until its result ends the loop */

@@ -774,22 +774,59 @@ Test(ptx_flag, polled_or_only_decides_a_branch)
 #undef REGS
 }
 
+/* The stored value as a number, by the last statement; 0: not known. *kind: for whom. */
+static uint64_t stored_value(const char *text, enum site_constant *kind)
+{
+	struct ptx_module *m = body(text);
+	const struct ptx_func *f = &m->func[0];
+	uint64_t value = 0;
+	size_t last = 0;
+
+	for (size_t n = 0; n < f->ninsn; n++)
+		if (f->insn[n].op == OP_st)
+			last = n;
+	*kind = ptx_stores_constant(f, &f->insn[last], &value);
+	ptx_free(m);
+	return *kind ? value : 0;
+}
+
 Test(ptx_constant, of_a_store)
 {
-	static const struct { const char *text; size_t store; bool is; uint64_t value; } all[] = {
-		{ ".reg .b64 a; st.global.u32 [a], 7;", 0, true, 7 },
-		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, 3; st.global.u32 [a], v;", 1, true, 3 },
-		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, 3; mov.u32 v, 4; st.global.u32 [a], v;", 2, false, 0 },
-		{ ".reg .b64 a; .reg .b32 v; mov.u32 v, %tid.x; st.global.u32 [a], v;", 1, false, 0 },
+#define REGS ".reg .b64 a; .reg .b32 v, w; .reg .pred p;\n"
+	static const struct { const char *text; enum site_constant kind; } all[] = {
+		{ REGS "st.global.u32 [a], 7;", CONSTANT_IN_GRID },
+		{ REGS "mov.u32 v, 3; st.global.u32 [a], v;", CONSTANT_IN_GRID },
+		{ REGS "mov.u32 v, 3; mov.u32 v, 4; st.global.u32 [a], v;", CONSTANT_NOT },
+		{ REGS "mov.u32 v, %tid.x; st.global.u32 [a], v;", CONSTANT_NOT },
+		{ REGS "mov.u32 v, %ntid.x; mul.lo.u32 w, v, 2; st.global.u32 [a], w;", CONSTANT_IN_GRID },
+		{ REGS "mov.u32 v, %ctaid.x; mul.lo.u32 w, v, 2; st.global.u32 [a], w;", CONSTANT_IN_CTA },
+		{ REGS "mov.u32 v, %laneid; mul.lo.u32 w, v, 2; st.global.u32 [a], w;", CONSTANT_NOT },
+		{ REGS "@p mov.u32 v, 3; st.global.u32 [a], v;", CONSTANT_NOT },
+		{ REGS "add.u32 v, v, 1; st.global.u32 [a], v;", CONSTANT_NOT },
+		{ REGS "ld.global.u32 v, [a]; st.global.u32 [a], v;", CONSTANT_NOT },
+		{ REGS "activemask.b32 v; st.global.u32 [a], v;", CONSTANT_NOT },
+	};
+	static const struct { const char *one, *other; bool same; } pair[] = {
+		{ REGS "st.global.u32 [a], 7;", REGS "mov.u32 v, 7; st.global.u32 [a], v;", true },
+		{ REGS "st.global.u32 [a], 7;", REGS "mov.u32 v, 8; st.global.u32 [a], v;", false },
+		{ REGS "mov.u32 v, %ntid.x; add.u32 w, v, 1; st.global.u32 [a], w;",
+			REGS "mov.u32 w, %ntid.x; add.u32 v, w, 1; st.global.u32 [a+4], v;", true },
+		{ REGS "mov.u32 v, %ntid.x; add.u32 w, v, 1; st.global.u32 [a], w;",
+			REGS "mov.u32 v, %ntid.y; add.u32 w, v, 1; st.global.u32 [a], w;", false },
+		{ REGS "mov.u32 v, %ntid.x; add.u32 w, v, 1; st.global.u32 [a], w;",
+			REGS "mov.u32 v, %ntid.x; sub.u32 w, v, 1; st.global.u32 [a], w;", false },
+		{ REGS "mov.u32 v, %ntid.x; shr.u32 w, v, 1; st.global.u32 [a], w;",
+			REGS "mov.u32 v, %ntid.x; shr.s32 w, v, 1; st.global.u32 [a], w;", false },
 	};
 
-	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
-		struct ptx_module *m = body(all[k].text);
-		uint64_t value = 0;
-		bool is = ptx_stores_constant(&m->func[0], &m->func[0].insn[all[k].store], &value);
+	enum site_constant kind;
 
-		cr_expect_eq(is, all[k].is, "%s", all[k].text);
-		cr_expect(!is || value == all[k].value, "%s", all[k].text);
-		ptx_free(m);
+	for (size_t k = 0; k < ARRAY_SIZE(all); k++) {
+		stored_value(all[k].text, &kind);
+		cr_expect_eq(kind, all[k].kind, "%s: %d", all[k].text, kind);
 	}
+	for (size_t k = 0; k < ARRAY_SIZE(pair); k++)
+		cr_expect_eq(stored_value(pair[k].one, &kind) == stored_value(pair[k].other, &kind),
+			pair[k].same, "%s and %s", pair[k].one, pair[k].other);
+#undef REGS
 }
