@@ -229,10 +229,8 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 	if (bad)
 		REFUSE(TENSORMAP, p.space, p.addr, CONSAN_TENSORMAP_BYTES, "%s", bad);
 	bad = tensormap_unsupported(&o->map);
-	if (bad) {
-		ex_refuse_op(w, x, "%s", bad);
-		return false;
-	}
+	if (bad)
+		return ex_refuse_op(w, x, "%s", bad), false;
 	o->map_at = p.space == SP_GLOBAL ? p.addr : 0;
 	o->copy.map = &o->map;
 	o->copy.rows = a->rows;

@@ -1,7 +1,7 @@
-/* tensormap: makes and checks tensor maps. Their bytes are in tensormap_bits.c, the copies in
- * tensor_copy.c. Conditions are those of the driver API's reference for cuTensorMapEncodeTiled,
- * cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, in its order. The reference also says
- * that a 32-byte interleave needs swizzle 32B, but no driver enforces it. */
+/* tensormap: makes and checks tensor maps, and what copies do with them. Their bytes are in
+ * tensormap_bits.c, the copies in tensor_copy.c. Conditions are those of the driver API's reference
+ * for cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, in its order.
+ * The reference also says that a 32-byte interleave needs swizzle 32B, but no driver enforces it. */
 #include "tensormap.h"
 
 #include <string.h>
@@ -205,6 +205,8 @@ const char *tensormap_check(const struct tensormap *m)
 	if (m->mode >= TM_WIDE && (m->interleave || m->swizzle == TSW_NONE ||
 			m->swizzle == TSW_128_ATOM32_FLIP8))
 		return "a map with an interleaved layout or a swizzle that .im2col::w does not allow";
+	if (m->mode >= TM_WIDE && m->lower[0] >= tensor_wide_end(m))
+		return "an im2col::w map whose pixel box is empty";
 	/* possible only in maps that no encoder made */
 	if (tensor_padded(m->type) && (m->interleave || m->box[0] != 128))
 		return "a tensor map of a padded type whose inner box dimension is not 128";
@@ -223,4 +225,70 @@ const char *tensormap_unsupported(const struct tensormap *m)
 	return m->unknown ? "a tensor map with bits of unknown meaning"
 		: m->swizzle == TSW_96 ? "the 96-byte swizzle"
 		: m->mode && m->interleave ? "an im2col map of an interleaved layout" : NULL;
+}
+
+/* ---- the use of a map ---- */
+
+const char *tensor_copy_check(const struct tensor_copy *c, bool load)
+{
+	const struct tensormap *m = c->map;
+
+	if (c->rows && (m->rank != 2 || m->mode != TM_TILE))
+		return "gather4 and scatter4 need a 2-dimensional tiled map";
+	if (!m->interleave && c->at[0] * (int64_t)types[m->type].bits % 128)
+		return "the first coordinate is not a multiple of 16 bytes";
+	if (tensor_padded(m->type) && c->at[0] % 128)
+		return "the first coordinate is not a multiple of 128";
+	if (m->type == TT_u4x16_p64 && !load)
+		return "a store with a map of type b4x16_p64";
+	if (m->swizzle == TSW_128_ATOM64 && m->type == TT_u6x16_p32 && load)
+		return "a load of type b6x16_p32 with a swizzle of atoms of 64 bytes";
+	for (unsigned i = 0; i < (c->rows ? TENSOR_RANKS : m->rank) && !load; i++)
+		if (c->at[i] < 0)
+			return "a negative coordinate of a store";
+	for (unsigned i = 1; m->mode == TM_IM2COL && i + 1u < m->rank; i++)
+		if (c->at[i] < m->lower[i - 1] ||
+				c->at[i] > (int64_t)m->dim[i] + 1 + m->upper[i - 1])
+			return "an im2col coordinate outside the map's pixel box";
+	if (m->mode < TM_WIDE)
+		return NULL;
+	/* ISA 5.5.5.1, and the ranges of im2colInfo in 9.7.9.27.1.2 */
+	if (c->at[1] >= tensor_wide_end(m))
+		return "the first coordinate along W is to the right of the map's pixel box";
+	if (c->offset[0] >= (m->mode == TM_WIDE ? 512 : 32) || c->offset[1] >= 32)
+		return "wHalo or wOffset out of range";
+	return NULL;
+}
+
+static const char *const mode_name[TM_COUNT] = { "a tiled", "an im2col", "an im2col::w",
+	"an im2col::w::128" };
+
+enum tensor_mode tensor_mode_of(enum ptx_mod mode)
+{
+	switch (mode) {
+	case MOD_im2col: case MOD_im2col_no_offs: return TM_IM2COL;
+	case MOD_im2col_w: return TM_WIDE;
+	case MOD_im2col_w_128: return TM_WIDE_128;
+	default: return TM_TILE;
+	}
+}
+
+bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
+	const struct tensor_copy *c, const struct tensor_use *u)
+{
+	const struct tensormap *m = c->map;
+	const char *why = tensormap_check(m);
+
+	if (why)
+		return refusal_set(r, FAULT_TENSORMAP, space, addr, CONSAN_TENSORMAP_BYTES, "%s", why);
+	if (u->ncoords != (c->rows ? TENSOR_RANKS : m->rank))
+		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
+			"%u coordinates for a map of rank %u", u->ncoords, m->rank);
+	if (u->load && !u->prefetch && !c->rows && (tensor_mode_of(u->mode) != m->mode ||
+			u->noffsets != (m->mode == TM_IM2COL ? m->rank - 2u : m->mode ? 2 : 0)))
+		return refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES,
+			"%s map in another mode", mode_name[m->mode]);
+	why = u->placed ? tensor_copy_check(c, u->load) : NULL;
+	return why && refusal_set(r, FAULT_TENSOR_OPERAND, space, addr, CONSAN_TENSORMAP_BYTES, "%s",
+		why);
 }

@@ -122,6 +122,11 @@ struct tensor_use {
 	bool load, prefetch, placed;
 };
 enum tensor_mode tensor_mode_of(enum ptx_mod mode);
+/* The pixel box of a wide map ends before this coordinate along W. */
+static inline int64_t tensor_wide_end(const struct tensormap *m)
+{
+	return (int64_t)m->dim[1] + 1 + m->upper[0];
+}
 /* True, with r filled, if c->map at addr is not a valid map or the operands do not fit it. */
 bool tensor_refused(struct refusal *r, enum ev_space space, uint64_t addr,
 	const struct tensor_copy *c, const struct tensor_use *u);

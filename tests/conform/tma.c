@@ -228,8 +228,8 @@ static void field(struct text *p, const char *name, int ordinal, const char *typ
 		type, at, v);
 }
 
-/* Copies the map to shared memory, replaces every field, and publishes it where it was. */
-static void replace(struct item *i, unsigned label)
+/* Copies the map to shared memory, or zeros, replaces every field, and publishes it where it was. */
+static void replace(struct item *i, unsigned label, bool zeros)
 {
 	/* values of .elemtype for each row of types */
 	static const unsigned elemtype[] = { 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8 };
@@ -240,8 +240,9 @@ static void replace(struct item *i, unsigned label)
 	text_printf(p, "\t.reg .b64 g;\n\t.reg .pred warp0;\n\tcvta.to.global.u64 g, %%map;\n"
 		"\tmov.u32 v1, smem;\n\tadd.u32 v1, v1, %d;\n\tsetp.lt.u32 warp0, %%thr, 32;\n"
 		"\tmul.wide.u32 %%x, %%lane, 4;\n\tadd.u64 %%x, %%x, g;\n"
-		"\tmad.lo.u32 v2, %%lane, 4, v1;\n\t@warp0 ld.global.b32 v3, [%%x];\n"
-		"\t@warp0 st.shared.b32 [v2], v3;\n\tbar.sync 0;\n", MBAR + 1024);
+		"\tmad.lo.u32 v2, %%lane, 4, v1;\n\t@warp0 %s;\n"
+		"\t@warp0 st.shared.b32 [v2], v3;\n\tbar.sync 0;\n", MBAR + 1024,
+		zeros ? "mov.b32 v3, 0" : "ld.global.b32 v3, [%x]");
 	text_printf(p, "\tmul.wide.u32 %%x, %%thr, %u;\n\tsub.u64 %%x, %%src, %%x;\n"
 		"\tcvta.global.u64 %%x, %%x;\n"
 		"\t@first tensormap.replace.tile.global_address.shared::cta.b1024.b64 [v1], %%x;\n",
@@ -290,7 +291,7 @@ static void print(struct item *i, struct rng *r)
 	}
 	text_printf(p, "\tfence.proxy.async;\n");
 	if (c->replaced)
-		replace(i, label);
+		replace(i, label, label % 2);
 	else /* an earlier kernel may have used a map at this address */
 		text_printf(p, "\t@first fence.proxy.tensormap::generic.acquire.sys [%%map], "
 			"128;\n");

@@ -121,6 +121,10 @@ Test(tensormap, wide_swizzles)
 		m.mode = TM_IM2COL;
 		cr_expect_null(tensormap_check(&m), "%u", k);
 	}
+	m.mode = TM_WIDE;
+	m.swizzle = TSW_64;
+	m.upper[0] = -W;
+	cr_expect_not_null(tensormap_check(&m), "an empty box");
 }
 
 Test(tensormap, wide_operands)
@@ -158,8 +162,13 @@ static const struct recorded {
 #include "tensormap_h200.def"
 };
 
-static const struct { enum tensor_field f; unsigned ord; uint64_t value; uint8_t fill; uint64_t word[8]; }
-	replaced[] = {
+static const struct replacement {
+	enum tensor_field f;
+	unsigned ord;
+	uint64_t value;
+	uint8_t fill;
+	uint64_t word[8];
+} replaced[] = {
 #define MAP(...)
 #define REPLACED(f, ord, value, fill, words) { f, ord, value, fill, words },
 #include "tensormap_h200.def"
