@@ -185,6 +185,26 @@ void describe_thread(struct text *t, const struct finding_side *s)
 		text_printf(t, " (CTA %u of its cluster)", s->cta);
 }
 
+void describe_cells(struct text *t, const struct finding_cells *c)
+{
+	const char *comma = "";
+
+	if (!c->columns)
+		return;
+	text_printf(t, "lanes ");
+	for (unsigned lane = 0, end; lane < 128; lane = end + 1) {
+		for (end = lane; end < 128 && c->lanes[end / 32] >> end % 32 & 1; end++)
+			;
+		if (end > lane + 1)
+			text_printf(t, "%s%u-%u", comma, lane, end - 1);
+		else if (end > lane)
+			text_printf(t, "%s%u", comma, lane);
+		comma = end > lane ? "," : comma;
+	}
+	text_printf(t, c->columns > 1 ? " of columns %u-%u" : " of column %u", c->column,
+		c->column + c->columns - 1u);
+}
+
 void describe_bytes(struct text *t, const struct finding_side *s)
 {
 	if (!s->bytes)
@@ -197,6 +217,10 @@ void describe_bytes(struct text *t, const struct finding_side *s)
 		text_printf(t, ")");
 	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		text_printf(t, " of CTA %u", s->peer);
+	if (s->cells.columns) {
+		text_printf(t, ", of ");
+		describe_cells(t, &s->cells);
+	}
 }
 
 static bool is_mbarrier(const struct finding_barrier *b)

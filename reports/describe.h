@@ -49,6 +49,8 @@ void describe_places(struct text *t, const struct finding *f);
 void describe_thread(struct text *t, const struct finding_side *s);
 /* "4 B at tile+0x80 (shared 0x80)"; nothing if the side accesses no memory. */
 void describe_bytes(struct text *t, const struct finding_side *s);
+/* "lanes 0-31 of columns 64-127"; nothing if there are none. */
+void describe_cells(struct text *t, const struct finding_cells *c);
 void describe_barrier_name(struct text *t, const struct finding_barrier *b);
 /* Name and state. */
 void describe_barrier(struct text *t, const struct finding_barrier *b);

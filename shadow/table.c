@@ -521,6 +521,20 @@ uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, 
 	return n;
 }
 
+uint32_t shadow_recorded(const struct shadow *s, uint32_t granule, uint32_t agent, uint32_t epoch)
+{
+	const struct cell *c = &s->cell[cell_of(s, granule)];
+	uint32_t bytes = 0;
+
+	for (uint32_t left = c->n, n; left; left -= n, c = &s->cell[c->more]) {
+		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
+		for (uint32_t i = 0; i < n; i++)
+			if (c->entry[i].agent == agent && c->entry[i].epoch == epoch)
+				bytes |= c->entry[i].bytes;
+	}
+	return bytes;
+}
+
 void shadow_fetch(const struct shadow *s, uint32_t granule)
 {
 	fetch(s, granule);

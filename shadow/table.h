@@ -97,6 +97,8 @@ void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32
 void shadow_forget(struct shadow *s, uint32_t granule, uint32_t n);
 /* The first of n granules of whose `bytes` some were never written, with these; n: none. */
 uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, uint32_t *bytes);
+/* The bytes of the granule in which that epoch of the agent is recorded. */
+uint32_t shadow_recorded(const struct shadow *s, uint32_t granule, uint32_t agent, uint32_t epoch);
 /* Prefetch hint: the granule will be accessed soon. */
 void shadow_fetch(const struct shadow *s, uint32_t granule);
 

@@ -44,6 +44,37 @@ static void name_cell(struct finding *f, unsigned side, unsigned peer, uint32_t 
 		granule % TMEM_COLUMNS);
 }
 
+static void name_area(struct finding_side *s, const struct ev_area *a)
+{
+	s->cells = (struct finding_cells){ .column = a->column, .columns = a->columns };
+	memcpy(s->cells.lanes, a->lanes, sizeof s->cells.lanes);
+}
+
+/* What the shadow still has of the earlier access: not what others have overwritten since */
+static void name_recorded(const struct tmem_view *t, struct finding_side *s,
+	const struct cell_entry *e)
+{
+	const struct shadow *shadow = &t->v.c->cta[t->v.peer].tmem;
+	struct finding_cells *cells = &s->cells;
+	uint32_t last = 0;
+
+	for (uint32_t column = 0; column < TMEM_COLUMNS; column++)
+		for (uint32_t b = 0; b < TMEM_LANES / CELL_BYTES; b++) {
+			const uint32_t lanes = shadow_recorded(shadow, b * TMEM_COLUMNS + column, e->agent,
+				e->epoch);
+
+			if (!lanes)
+				continue;
+			if (!cells->columns)
+				cells->column = (uint16_t)column;
+			cells->columns = 1;
+			cells->lanes[b / 2] |= lanes << 16 * (b & 1);
+			last = column;
+		}
+	if (cells->columns)
+		cells->columns = (uint16_t)(last + 1 - cells->column);
+}
+
 static void note_reported(uint32_t *up_to, uint32_t epoch)
 {
 	*up_to = *up_to > epoch ? *up_to : epoch;
@@ -223,9 +254,11 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 	name_access(what, sizeof what, now, agent_kind(c, now->agent, &self), site);
 	report_side(c, f, t->v.w->index, only_lane(t->v.lanes), site, what);
 	name_cell(f, 0, t->v.peer, granule, lanes);
+	name_area(&f->side[0], t->area);
 	name_access(what, sizeof what, old, kind, old_site);
 	report_side(c, f, index, only_lane(old->lanes), old_site, what);
 	name_cell(f, 1, t->v.peer, granule, lanes);
+	name_recorded(t, &f->side[1], old);
 	if (rule == CS606) {
 		report_edge(f, "PTX ISA %s orders the %s after the %s of the same %s, %s does not",
 			isa == ISA_91 ? "9.1" : "9.4", f->side[0].what, f->side[1].what,
@@ -266,6 +299,7 @@ void tmem_report_unwritten(const struct tmem_view *t, const struct cell_entry *n
 	name_access(what, sizeof what, now, agent_kind(c, now->agent, &self), site);
 	report_side(c, f, t->v.w->index, only_lane(t->v.lanes), site, what);
 	name_cell(f, 0, t->v.peer, granule, lanes);
+	name_area(&f->side[0], t->area);
 	report_edge(f, "nothing has written this cell since tcgen05.alloc");
 	if (t->op && t->area->mode == MODE_RMW)
 		report_hint(f, HINT(tc_enable_input));

@@ -60,6 +60,8 @@ struct history_mbarrier {
 		uint64_t phase;
 		uint32_t arrivals;
 		int64_t expected, completed; /* bytes */
+		uint32_t commits;       /* of the arrivals, those of tcgen05.commit */
+		uint16_t committers;    /* the CTAs that executed these, a mask */
 	} recent[HISTORY_PHASES]; /* phase p is at p % HISTORY_PHASES */
 	/* the first warps that have arrived since the initialization */
 	struct history_arriver { uint16_t cta, warp; } arriver[HISTORY_ARRIVERS];

@@ -230,12 +230,18 @@ static void on_complete_tx(struct recorder *r, const struct event *e)
 static void on_signal(struct recorder *r, const struct event *e)
 {
 	const struct event_mbarrier_signal *x = &e->mbarrier_signal;
-	struct history_step *s = recorder_push(r, recorder_is_commit(r, x->async_op) ? STEP_tc_signal
-		: STEP_signal, e, x->owner, x->addr);
+	const bool commit = recorder_is_commit(r, x->async_op);
+	struct history_step *s = recorder_push(r, commit ? STEP_tc_signal : STEP_signal, e, x->owner,
+		x->addr);
+	struct history_mbarrier *m = commit ? mbarrier(r, x->owner, x->addr, false) : NULL;
 
 	s->tx = x->tx_count;
 	s->count = x->arrivals;
 	s->op = x->async_op;
+	if (m) {
+		current_phase(m)->commits += x->arrivals;
+		current_phase(m)->committers |= (uint16_t)(1u << e->cta);
+	}
 	update_mbarrier(r, s, x->arrivals, 0, x->tx_count);
 }
 

@@ -31,6 +31,12 @@ unsigned hint_by_name(const char *name); /* 0 if there is none */
 
 #define FINDING_SIDES 2
 
+/* Cells of tensor memory: a bit for each lane, and columns. columns 0: none */
+struct finding_cells {
+	uint32_t lanes[4];
+	uint16_t column, columns;
+};
+
 /* One thread, warp or asynchronous engine, and its access or operation. */
 struct finding_side {
 	uint32_t site;
@@ -45,6 +51,7 @@ struct finding_side {
 	uint64_t addr;
 	uint32_t bytes;       /* 0: no memory involved */
 	char variable[64];    /* "tile+0x80", or "" */
+	struct finding_cells cells; /* of the whole access to tensor memory, as far as known */
 	uint64_t buffer, buffer_bytes; /* the allocation that contains a global addr, if known */
 };
 

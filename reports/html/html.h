@@ -6,6 +6,7 @@
  *   side.c        one side of a finding: thread, access, highlighted source and PTX
  *   timeline.c    drawing of the history: lanes, arrows, the missing edge; timeline_layout.c
  *                 chooses what it shows
+ *   drawing.c     what maps and timeline are drawn of
  *   memory.c      maps of shared and global memory, table of mbarrier states
  *   tensor_memory.c  map of tensor memory
  *   wait_graph.c  wait-for graph of a hang
@@ -55,6 +56,17 @@ void html_ptx(struct html *h, const char *ptx); /* with syntax highlighting */
 /* timeline.c: nothing without a history. */
 void html_timeline(struct html *h, const struct finding *f);
 void html_timeline_defs(struct html *h); /* the symbols, once on a page */
+
+/* drawing.c: elements of an SVG. title: "" for none */
+void html_text_at(struct markup *m, const char *class, double x, double y, const char *fmt, ...)
+	PRINTF_LIKE(5, 6);
+void html_rectangle(struct markup *m, const char *class, double x, double y, double width,
+	double height, const char *title);
+/* A section with an SVG of this size, whose x begins at -left; in_conflict: added to its label. The
+ * caller may add to the section after html_map_end(), and closes <details>. */
+void html_map_begin(struct markup *m, const char *what, const char *in_conflict, int left, int width,
+	int height);
+void html_map_end(struct markup *m);
 
 /* memory.c */
 void html_memory(struct html *h, const struct finding *f);

@@ -41,24 +41,6 @@ static double x_of(const struct map *p, uint64_t addr)
 	return (double)(addr - p->from) * WIDTH / (double)(p->to - p->from);
 }
 
-static void text_at(struct markup *m, const char *class, double x, int y, const char *fmt, ...)
-	PRINTF_LIKE(5, 6);
-static void text_at(struct markup *m, const char *class, double x, int y, const char *fmt, ...)
-{
-	char s[128];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s, sizeof s, fmt, ap);
-	va_end(ap);
-	mu_open(m, "text");
-	mu_attr(m, "class", "%s", class);
-	mu_attr(m, "x", "%.1f", x);
-	mu_attr(m, "y", "%d", y);
-	mu_text(m, "%s", s);
-	mu_close(m, "text");
-}
-
 static void block(struct map *p, const char *class, uint64_t addr, uint64_t bytes, int y,
 	int height, double least, const char *name, const char *title)
 {
@@ -69,16 +51,9 @@ static void block(struct map *p, const char *class, uint64_t addr, uint64_t byte
 		return;
 	if (w < least)
 		w = least;
-	mu_open(m, "rect");
-	mu_attr(m, "class", "%s", class);
-	mu_attr(m, "x", "%.1f", x);
-	mu_attr(m, "y", "%d", y);
-	mu_attr(m, "width", "%.1f", w);
-	mu_attr(m, "height", "%d", height);
-	mu_element(m, "title", NULL, "%s", title);
-	mu_close(m, "rect");
+	html_rectangle(m, class, x, y, w, height, title);
 	if (*name && w > 7.0 * (double)strlen(name))
-		text_at(m, "bn", x + w / 2, y + height / 2 + 4, "%s", name);
+		html_text_at(m, "bn", x + w / 2, y + height / 2 + 4, "%s", name);
 }
 
 /* Stages of one copy instruction are numbered by address; where several instructions fill stages,
@@ -200,15 +175,9 @@ static void draw_bar(struct map *p, const char *what)
 {
 	struct markup *m = &p->h->m;
 
-	text_at(m, "bt", 0, p->at - 20, "%s: 0x%llx to 0x%llx", what, (unsigned long long)p->from,
+	html_text_at(m, "bt", 0, p->at - 20, "%s: 0x%llx to 0x%llx", what, (unsigned long long)p->from,
 		(unsigned long long)p->to);
-	mu_open(m, "rect");
-	mu_attr(m, "class", "bb");
-	mu_attr(m, "x", "0");
-	mu_attr(m, "y", "%d", p->at);
-	mu_attr(m, "width", "%d", WIDTH);
-	mu_attr(m, "height", "%d", p->height);
-	mu_empty(m);
+	html_rectangle(m, "bb", 0, p->at, WIDTH, p->height, "");
 	if (p->y)
 		draw_buffers(p);
 	else
@@ -257,27 +226,13 @@ static void draw_map(struct map *p, const char *what)
 	const int height = 2 * (34 + p->height) + 14;
 	struct markup *m = &p->h->m;
 
-	mu_class(m, "details", "fig");
-	mu_flag(m, "open");
-	mu_element(m, "summary", NULL, "%s", what);
-	mu_class(m, "div", "scroll");
-	mu_attr(m, "tabindex", "0");
-	mu_attr(m, "role", "group");
-	mu_attr(m, "aria-label", "%s", what);
-	mu_open(m, "svg");
-	mu_attr(m, "class", "map");
-	mu_attr(m, "width", "%d", WIDTH);
-	mu_attr(m, "height", "%d", height);
-	mu_attr(m, "viewBox", "-1 0 %d %d", WIDTH + 2, height);
-	mu_attr(m, "role", "img");
-	mu_attr(m, "aria-label", "%s, with the bytes in conflict", what);
+	html_map_begin(m, what, ", with the bytes in conflict", 0, WIDTH, height);
 	draw_bar(p, "all");
 	zoom(p);
 	p->at += 34 + p->height + 8;
 	if (p->to > p->from)
 		draw_bar(p, "detail");
-	mu_close(m, "svg");
-	mu_close(m, "div");
+	html_map_end(m);
 	if (p->y)
 		stage_legend(p->h, p->y);
 	mu_close(m, "details");
@@ -339,6 +294,19 @@ static void cell(struct markup *m, const char *fmt, ...)
 	mu_element(m, "td", NULL, "%s", s);
 }
 
+/* Of a pair, or of several CTAs by multicast, it matters whose commits have arrived. */
+static void commits(struct markup *m, const struct history_phase *p)
+{
+	if (!p->commits)
+		return;
+	if (p->commits == p->arrivals)
+		mu_text(m, " by tcgen05.commit of CTA ");
+	else
+		mu_text(m, ", %u by tcgen05.commit of CTA ", p->commits);
+	for (uint32_t left = p->committers; left; left &= left - 1)
+		mu_text(m, left == p->committers ? "%d" : ", %d", __builtin_ctz(left));
+}
+
 static void phases(struct markup *m, const struct history_mbarrier *b)
 {
 	const uint64_t first = b->phase < HISTORY_PHASES ? 0 : b->phase - HISTORY_PHASES + 1;
@@ -353,6 +321,7 @@ static void phases(struct markup *m, const struct history_mbarrier *b)
 		mu_class(m, "span", now ? "phase now" : "phase");
 		mu_text(m, "%llu: %u arrival%s", (unsigned long long)k, p->arrivals,
 			p->arrivals == 1 ? "" : "s");
+		commits(m, p);
 		if (p->expected || p->completed)
 			mu_text(m, ", %lld of %lld B", (long long)p->completed,
 				(long long)p->expected);

@@ -9,7 +9,7 @@
 #define MAX_ARROWS 4u    /* into one wait */
 #define MAX_LABEL 30u    /* bytes of a label above a column */
 #define TICK 5u          /* steps */
-#define NAMES 126        /* width of the lanes' names, which do not scroll; SVG units */
+#define NAMES 140        /* width of the lanes' names, which do not scroll; SVG units */
 #define RIGHT 118        /* space for the last label, which is rotated; SVG units */
 
 /* ---- descriptions ---- */
@@ -220,16 +220,6 @@ static void draw_missing(struct timeline *p)
 		arrow(m, "miss", x[1], y[1], x[0], y[0]);
 }
 
-static void axis_text(struct markup *m, const char *class, int x, int y, const char *s)
-{
-	mu_open(m, "text");
-	mu_attr(m, "class", "%s", class);
-	mu_attr(m, "x", "%d", x);
-	mu_attr(m, "y", "%d", y);
-	mu_text(m, "%s", s);
-	mu_close(m, "text");
-}
-
 /* The positions of steps in the order of their cluster. */
 static void draw_axis(struct timeline *p, int width)
 {
@@ -242,7 +232,7 @@ static void draw_axis(struct timeline *p, int width)
 		snprintf(number, sizeof number, "%llu",
 			(unsigned long long)p->y->step[p->pick[i]].at);
 		path(&p->h->m, "axis", "M%d %dv4", timeline_x(p, i), y);
-		axis_text(&p->h->m, "tick", timeline_x(p, i), y + 16, number);
+		html_text_at(&p->h->m, "tick", timeline_x(p, i), y + 16, "%s", number);
 	}
 }
 
@@ -255,7 +245,7 @@ static void draw_names(struct timeline *p, int height)
 	mu_attr(m, "height", "%d", height);
 	mu_attr(m, "viewBox", "0 0 %d %d", NAMES, height);
 	mu_attr(m, "aria-hidden", "true");
-	axis_text(m, "tick name", NAMES - 8, timeline_axis_y(p) + 16, "step of the cluster");
+	html_text_at(m, "tick name", NAMES - 8, timeline_axis_y(p) + 16, "%s", "step of the cluster");
 	for (unsigned i = 0; i < p->nlanes; i++) {
 		const struct lane *l = &p->lane[i];
 		struct text cta = { 0 };

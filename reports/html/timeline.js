@@ -35,7 +35,7 @@
 		const pane = paneOf(figure), z = Number(figure.dataset.zoom || 1);
 		const width = pane.querySelector('svg').viewBox.baseVal.width;
 		const all = figure.querySelector('.lanes').clientWidth;
-		const to = { in: z * 1.25, out: z / 1.25, one: 1, fit: all / (width + 126) }[what];
+		const to = { in: z * 1.25, out: z / 1.25, one: 1, fit: all / (width + 140) }[what];
 		zoom(figure, to, pane.clientWidth / 2);
 	}
 

@@ -179,6 +179,13 @@ static void add_bytes(struct page *p, const struct finding_side *s)
 	}
 	if ((s->space == SP_SHARED || s->space == SP_TMEM) && s->peer != s->cta)
 		page_add(p, PLAIN, " of CTA" NBSP "%u", s->peer);
+	if (s->cells.columns) {
+		struct text t = { 0 };
+
+		describe_cells(&t, &s->cells);
+		page_add(p, PLAIN, ", of %s", t.at);
+		text_free(&t);
+	}
 }
 
 static void add_instruction(struct page *p, uint32_t id)

@@ -94,6 +94,10 @@ static json_t *from_mbarrier(const struct history_mbarrier *m)
 		row = json_object();
 		put(row, "phase", k);
 		put(row, "arrivals", p->arrivals);
+		if (p->commits) {
+			put(row, "commits", p->commits);
+			put(row, "committers", p->committers);
+		}
 		put(row, "expected", (uint64_t)p->expected);
 		put(row, "landed", (uint64_t)p->completed);
 		json_array_append_new(phases, row);
@@ -225,6 +229,8 @@ static void get_mbarrier(const json_t *o, struct history_mbarrier *m)
 
 		m->recent[k % HISTORY_PHASES] = (struct history_phase){
 			.phase = k, .arrivals = (uint32_t)rj_number(p, "arrivals"),
+			.commits = (uint32_t)rj_number(p, "commits"),
+			.committers = (uint16_t)rj_number(p, "committers"),
 			.expected = (int64_t)rj_number(p, "expected"),
 			.completed = (int64_t)rj_number(p, "landed"),
 		};

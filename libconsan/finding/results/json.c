@@ -106,10 +106,25 @@ static json_t *from_side(const struct finding_side *s, struct rj_sites *t)
 	rj_put_number(o, "addr", s->addr);
 	rj_put_number(o, "bytes", s->bytes);
 	rj_put_text(o, "variable", s->variable);
+	if (s->cells.columns)
+		json_object_set_new(o, "cells", json_pack("{si si s[IIII]}", "column", s->cells.column,
+			"columns", s->cells.columns, "lanes", (json_int_t)s->cells.lanes[0],
+			(json_int_t)s->cells.lanes[1], (json_int_t)s->cells.lanes[2],
+			(json_int_t)s->cells.lanes[3]));
 	if (s->buffer_bytes)
 		json_object_set_new(o, "buffer", json_pack("{sI sI}", "addr", (json_int_t)s->buffer,
 			"bytes", (json_int_t)s->buffer_bytes));
 	return o;
+}
+
+static void get_cells(const json_t *o, struct finding_cells *c)
+{
+	const json_t *lanes = json_object_get(o, "lanes");
+
+	c->column = (uint16_t)rj_number(o, "column");
+	c->columns = (uint16_t)rj_number(o, "columns");
+	for (size_t k = 0; k < ARRAY_SIZE(c->lanes); k++)
+		c->lanes[k] = (uint32_t)json_integer_value(json_array_get(lanes, k));
 }
 
 static void get_side(const json_t *o, const struct rj_known *k, struct finding_side *s)
@@ -129,6 +144,7 @@ static void get_side(const json_t *o, const struct rj_known *k, struct finding_s
 	s->addr = rj_number(o, "addr");
 	s->bytes = (uint32_t)rj_number(o, "bytes");
 	get_text(o, "variable", s->variable, sizeof s->variable);
+	get_cells(json_object_get(o, "cells"), &s->cells);
 	s->buffer = rj_number(json_object_get(o, "buffer"), "addr");
 	s->buffer_bytes = rj_number(json_object_get(o, "buffer"), "bytes");
 }

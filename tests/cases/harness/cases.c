@@ -231,6 +231,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "tcgen05_fence", "tcgen05/no_tcgen05_fence", FIXED },
 	{ "tcgen05_pipelining", "tcgen05/cs606_store_then_load_of_one_warp", RACY },
 	{ "tcgen05_wait_ld", "tcgen05/registers_used_without_a_wait", FIXED },
+	{ "tcgen05_commit_arrived", "tcgen05/cs221_own_commit_not_waited_for", RACY },
 	{ "tcgen05_alloc_launched", "tcgen05/cs502_pair_alloc_before_the_peer_started", RACY },
 	{ "collectives_order_nothing", "race/cs109_handed_on_by_a_shuffle", RACY },
 	{ "tcgen05_fence", "tcgen05/no_tcgen05_fence", FIXED },

@@ -261,6 +261,42 @@ Test(formats, global_races_have_drawings)
 	results_free(&r);
 }
 
+/* A load of one warp's half window in a product's columns: the cells of both in the map, and both
+ * commits that have arrived on the mbarrier. */
+Test(formats, tensor_memory_has_a_map_of_lanes_and_columns)
+{
+	struct finding f = sample_race("reduce.cu", 17);
+	struct results r = { 0 }, back = { 0 };
+	struct consan_err e = { 0 };
+	char *t;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_TMEM;
+		f.side[i].addr = 96;
+		f.side[i].bytes = 4;
+		f.side[i].cells = i ? (struct finding_cells){ { UINT32_MAX, UINT32_MAX, UINT32_MAX,
+			UINT32_MAX }, 64, 64 } : (struct finding_cells){ { 0xffff, 0xffff }, 96, 8 };
+	}
+	f.history = sample_history(40);
+	f.history->mbarrier[0].recent[1] = (struct history_phase){ .phase = 1, .arrivals = 2,
+		.commits = 2, .committers = 5 };
+	results_add_finding(&r, &f);
+	finding_free(&f);
+	results_finish(&r);
+	expect_sound(&r);
+	cr_assert(results_load(&back, in_dir("x.json"), &e), "%s", e.text);
+	results_finish(&back);
+	t = render(&back, REPORT_html);
+	cr_expect(has(t, "lanes 0-15,32-47 of columns 96-103"));
+	cr_expect(has(t, "lanes 0-127 of columns 64-127"));
+	cr_expect_eq(count(t, "class=\"ba\""), 4, "two runs of lanes in both maps");
+	cr_expect_eq(count(t, "class=\"ba earlier\""), 2);
+	cr_expect(has(t, "2 arrivals by tcgen05.commit of CTA 0, 2"));
+	free(t);
+	results_free(&r);
+	results_free(&back);
+}
+
 /* Puts a property that SARIF does not define into each object of v except property bags and
  * maps; returns how often the schema check accepts it. */
 static unsigned unnoticed(const json_t *schema, const json_t *all, json_t *v, const char *name)
