@@ -151,6 +151,8 @@ void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig
 			l->cooperative = v->cooperative;
 		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 			l->programmatic = v->programmaticStreamSerializationAllowed;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+			l->preferred = v->preferredClusterDim.x;
 		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 			memcpy(l->cluster,
 				(uint32_t[]){ v->clusterDim.x, v->clusterDim.y, v->clusterDim.z },

@@ -214,6 +214,7 @@ struct inject_launch {
 	CUstream stream;
 	void **params, **extra;
 	bool cooperative, programmatic;
+	bool preferred;            /* a preferred cluster is stated */
 	bool clustered;            /* it, or the kernel, states cluster dimensions */
 	/* set by inject_before(): */
 	struct gpu_module *module;

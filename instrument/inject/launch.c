@@ -175,6 +175,8 @@ static bool prepare_launch(struct inject_launch *l)
 	l->queue = inject_queue(l->stream);
 	if (!find_module(l))
 		return no_module(l);
+	if (l->preferred)
+		return unchecked(l, "the GPU chooses the size of each of its clusters, which is not recorded");
 	choose_cluster(l);
 	raise_stack_limit(l);
 	l->wanted = gpu_wants(inject_session(), l->kernel);

@@ -245,11 +245,12 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct record_head *pool;
 	bool wanted = gpu_wants(c, l->kernel->info.name);
 
-	x.clustered = l->cluster[0] || required[0];
+	x.clustered = l->cluster[0] || l->preferred[0] || required[0];
 	memcpy(x.grid, l->grid, sizeof x.grid);
 	memcpy(x.block, l->block, sizeof x.block);
 	for (unsigned d = 0; d < 3; d++)
-		x.cluster[d] = l->cluster[d] ? l->cluster[d] : required[d] ? required[d] : 1;
+		x.cluster[d] = l->preferred[d] ? l->preferred[d] : l->cluster[d] ? l->cluster[d]
+			: required[d] ? required[d] : 1;
 	pool = open_pool(l, bytes, &at);
 	if (!pool) {
 		free(r);

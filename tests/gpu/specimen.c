@@ -70,7 +70,7 @@ static CUfunction load(const char *text)
 
 static void launch(const struct specimen *s, CUfunction f, void **args)
 {
-	CUlaunchAttribute attr[2] = { 0 };
+	CUlaunchAttribute attr[3] = { 0 };
 	CUlaunchConfig c = { .gridDimX = s->grid, .gridDimY = 1, .gridDimZ = 1, .blockDimX = s->block,
 		.blockDimY = 1, .blockDimZ = 1, .sharedMemBytes = s->shared, .attrs = attr };
 	CUresult error;
@@ -81,6 +81,12 @@ static void launch(const struct specimen *s, CUfunction f, void **args)
 		attr[c.numAttrs].value.clusterDim.x = s->cluster;
 		attr[c.numAttrs].value.clusterDim.y = 1;
 		attr[c.numAttrs++].value.clusterDim.z = 1;
+	}
+	if (s->preferred) {
+		attr[c.numAttrs].id = CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION;
+		attr[c.numAttrs].value.preferredClusterDim.x = s->preferred;
+		attr[c.numAttrs].value.preferredClusterDim.y = 1;
+		attr[c.numAttrs++].value.preferredClusterDim.z = 1;
 	}
 	if (s->cluster > 8)
 		MUST(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);

@@ -84,7 +84,9 @@ enum consan_status run_specimen(const struct specimen *s, enum twin twin,
 	for (unsigned i = 0; !i || (i < s->launches && status == CONSAN_OK); i++)
 		status = consan_launch(g->c, &(struct consan_launch){ .kernel = k,
 			.grid = { s->grid, 1, 1 }, .block = { s->block, 1, 1 },
-			.cluster = { s->cluster > 1 ? s->cluster : 0, s->cluster > 1, s->cluster > 1 }, .shared_dynamic = s->shared,
+			.cluster = { s->cluster > 1 ? s->cluster : 0, s->cluster > 1, s->cluster > 1 },
+			.preferred = { s->preferred, s->preferred > 0, s->preferred > 0 },
+			.shared_dynamic = s->shared,
 			.params = params, .programmatic = s->programmatic && i }, &e);
 	cr_assert(status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED, "%s: %s:%d: %s",
 		twin == RACY ? "racy" : "fixed", s->path, e.line, e.text);

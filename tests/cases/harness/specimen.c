@@ -136,6 +136,7 @@ static void read_header(struct specimen *s, const char *line)
 		s->shared = number_of(value, "shared=", s->shared);
 		s->launches = number_of(value, "launches=", s->launches);
 		s->programmatic = number_of(value, "programmatic=", 0);
+		s->preferred = number_of(value, "preferred=", 0);
 	} else if (!strcmp(copy, "// options")) {
 		snprintf(s->options, sizeof s->options, "%s", value);
 	} else if (!strcmp(copy, "// arg")) {

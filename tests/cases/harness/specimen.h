@@ -6,7 +6,7 @@
  *   // launch: block=32 grid=1 cluster=1 shared=0 launches=1   the launch (these are the
  *                                        defaults); launches: number of launches on the same
  *                                        memory; programmatic=1: each may start before the
- *                                        previous one has ended
+ *                                        previous one has ended; preferred=4: the preferred cluster
  *   // options: strict=1                 options of consan, name=value
  *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
  *   // expect: CS104 @read @copy         an expected finding with these lines
@@ -59,7 +59,7 @@ struct specimen {
 	struct expected_edit edit[MAX_MARKS];
 	size_t nedits;
 	char also[128], options[256];
-	unsigned block, grid, cluster, shared, launches, programmatic;
+	unsigned block, grid, cluster, preferred, shared, launches, programmatic;
 	unsigned groups;           /* 0: any number */
 	const char *arg[MAX_ARGS];
 	size_t nargs;
