@@ -462,7 +462,9 @@ void on_hang(struct cluster *c, const struct event *e)
 		root ? only_lane(root->e.lanes) : -1, site, rule == CS705 ? "stopped" : "wait");
 	if (root)
 		explain(c, f, root);
-	else
+	if (root && rule == CS705)
+		report_edge(f, "the kernel did not end in time: this thread was still running");
+	if (!root)
 		report_edge(f, rule == CS705 ? "the kernel did not end, and the place of no thread is known"
 			: "no thread is runnable");
 	for (s = c->stuck; s; s = s->next)

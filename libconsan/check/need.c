@@ -4,6 +4,7 @@
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Did one place of the source initialise both alike? Loops around it may be unrolled. */
@@ -66,11 +67,15 @@ bool race_explain_wait(struct cluster *c, struct finding *f, const struct mbar *
 	const struct warp *w, int lane)
 {
 	const struct mb_view *seen = &m->view[w->id];
+	char name[64];
 
+	launch_symbol(&c->check->config.launch, m->addr, true, name, sizeof name);
+	if (!*name)
+		snprintf(name, sizeof name, "at shared+0x%x", m->addr);
 	if (seen->passed < (int64_t)phase)
 		need(c, f, m, phase);
 	if (seen->passed == -2) {
-		report_hint(f, HINT(never_waited), w->id);
+		report_hint(f, HINT(never_waited), w->id, name);
 		report_edit(f, f->side[0].site, EDIT(never_waited));
 	} else if (seen->passed == -1 && fills_again(f->rule)) {
 		report_hint(f, HINT(first_round), w->id, (unsigned long long)phase);

@@ -328,8 +328,16 @@ const char *report_place(uint32_t site, char to[PLACE_BYTES])
 	const struct site *s = site_get(site);
 	const struct site_loc *l = site_headline(s->loc);
 	const char *file = l ? l->file : s->module, *slash = strrchr(file, '/');
+	const struct site_loc *at = l ? l->inlined_at : NULL;
+	int n = snprintf(to, PLACE_BYTES, "%s:%u", slash ? slash + 1 : file, l ? l->line : s->ptx_line);
 
-	snprintf(to, PLACE_BYTES, "%s:%u", slash ? slash + 1 : file, l ? l->line : s->ptx_line);
+	while (at && site_in_library(at->file))
+		at = at->inlined_at;
+	if (!at || n >= PLACE_BYTES)
+		return to;
+	slash = strrchr(at->file, '/');
+	snprintf(to + n, (size_t)(PLACE_BYTES - n), " (called at %s:%u)", slash ? slash + 1 : at->file,
+		at->line);
 	return to;
 }
 

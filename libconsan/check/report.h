@@ -42,9 +42,9 @@ void report_between(struct finding *f, uint32_t site, uint32_t until, enum findi
 	const char *form, ...) PRINTF_LIKE(5, 6);
 /* What the edit does, in words. */
 void report_words(struct finding *f, const char *format, ...) PRINTF_LIKE(2, 3);
-/* "file.cu:12", the place of a site in the program's own code where it was inlined into it. Returns
- * `to`. */
-#define PLACE_BYTES 96
+/* "file.cu:12", the place of a site in the program's own code where it was inlined into it, and
+ * " (called at file.cu:30)" if that is in a function that was inlined. Returns `to`. */
+#define PLACE_BYTES 128
 const char *report_place(uint32_t site, char to[PLACE_BYTES]);
 /* Of a release and an acquire the one that has .cta scope; the first if both have it. */
 uint32_t report_narrower(uint32_t release, uint32_t acquire);

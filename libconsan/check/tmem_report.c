@@ -80,7 +80,8 @@ static void note_reported(uint32_t *up_to, uint32_t epoch)
 	*up_to = *up_to > epoch ? *up_to : epoch;
 }
 
-/* The newest commit of the issuing thread for which `by` has waited, if it precedes the operation. */
+/* The newest commit of the issuing thread for which `by` has waited last on its mbarrier, if it
+ * precedes the operation. */
 static const struct tc_commit *early_commit(const struct cluster *c, const struct warp *issuer,
 	const struct cell_entry *old, const struct warp *by)
 {
@@ -92,7 +93,7 @@ static const struct tc_commit *early_commit(const struct cluster *c, const struc
 		const struct mbar *m = &c->mbars.at[x->mbar];
 
 		if (x->lane == lane && x->epoch < old->epoch && m->live && m->cta == by->cta
-			&& m->view[by->id].passed >= (int64_t)x->phase && (!found || x->epoch > found->epoch))
+			&& m->view[by->id].passed == (int64_t)x->phase && (!found || x->epoch > found->epoch))
 			found = x;
 	}
 	return found;
@@ -108,38 +109,34 @@ static bool is_for_others(const struct cluster *c, const struct mbar *m, const s
 	return others && m->view[w->id].passed == -2;
 }
 
-/* The commit that should have covered the operation: `by` has waited for it, and only others wait for
- * the one that does, x; without x, it covers nothing at all. NULL: none. */
-static const struct tc_commit *too_early(const struct cluster *c, const struct warp *issuer,
-	const struct cell_entry *old, const struct warp *by, const struct tc_commit *x)
-{
-	const struct mbar *m = x ? &c->mbars.at[x->mbar] : NULL;
-	const struct tc_commit *found;
-
-	if (!by || (m && m->cta == by->cta && !is_for_others(c, m, by)))
-		return NULL;
-	found = early_commit(c, issuer, old, by);
-	return found && (x || !found->epoch) ? found : NULL;
-}
-
-/* The issuing warp arrives behind the operation by itself: the arrive should be a commit. */
-static void plain_arrive(struct finding *f, const struct warp *issuer, uint32_t epoch)
+/* The issuing warp arrives behind the operation by itself, and `by` has waited for that: the arrive
+ * should be a commit. */
+static bool plain_arrive(const struct cluster *c, struct finding *f, const struct warp *issuer,
+	uint32_t epoch, const struct warp *by)
 {
 	const struct tc_op *op = tc_op_at(issuer->tc, epoch);
 	const uint32_t n = issuer->releases, kept = ARRAY_SIZE(issuer->release);
 	char place[PLACE_BYTES];
 
-	for (uint32_t i = n > kept ? n - kept : 0; op && i < n; i++) {
-		if (!issuer->release[i % kept].mbar || issuer->release[i % kept].epoch < op->issued
-			|| strstr(site_get(issuer->release[i % kept].site)->ptx, "expect_tx"))
+	for (uint32_t i = n > kept ? n - kept : 0; op && by && i < n; i++) {
+		const uint32_t site = issuer->release[i % kept].site;
+		const struct mbar *m = issuer->release[i % kept].mbar
+			? &c->mbars.at[issuer->release[i % kept].mbar - 1] : NULL;
+
+		if (!m || issuer->release[i % kept].epoch < op->issued || m->cta != by->cta
+			|| m->view[by->id].passed < (int64_t)issuer->release[i % kept].phase
+			|| strstr(site_get(site)->ptx, "expect_tx"))
 			continue;
-		report_hint(f, HINT(tc_arrive), report_place(issuer->release[i % kept].site, place));
-		report_edit(f, issuer->release[i % kept].site, EDIT_CHANGE,
+		report_edge(f, "warp %u's arrive on the mbarrier for which warp %u has waited does not wait for the "
+			"%s, as a tcgen05.commit does", issuer->id, by->id, f->side[1].what);
+		report_hint(f, HINT(tc_arrive), report_place(site, place));
+		report_edit(f, site, EDIT_CHANGE,
 			"tcgen05.commit.cta_group::%u.mbarrier::arrive::one.shared::cluster.b64 [];",
 			strstr(site_get(f->side[1].site)->ptx, "cta_group::2") ? 2u : 1u);
 		report_words(f, "arrive by tcgen05.commit");
-		return;
+		return true;
 	}
+	return false;
 }
 
 void tmem_explain_operation(struct cluster *c, struct finding *f, const struct cell_entry *old,
@@ -147,14 +144,21 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 {
 	char place[PLACE_BYTES];
 	uint32_t index;
-	const struct tc_commit *x, *early;
+	const struct warp *issuer;
+	const struct tc_commit *x, *early = NULL;
 	const struct mbar *m;
 
 	agent_kind(c, old->agent, &index);
-	note_reported(&c->warp[index].tc->reported, old->epoch);
-	x = tc_commit_of(c->warp[index].tc, (uint32_t)__builtin_ctz(old->lanes), old->epoch);
-	early = too_early(c, &c->warp[index], old, by, x);
-	if (early) {
+	issuer = &c->warp[index];
+	note_reported(&issuer->tc->reported, old->epoch);
+	x = tc_commit_of(issuer->tc, (uint32_t)__builtin_ctz(old->lanes), old->epoch);
+	m = x ? &c->mbars.at[x->mbar] : NULL;
+	if (by && (!m || m->cta != by->cta || is_for_others(c, m, by))) {
+		if (plain_arrive(c, f, issuer, old->epoch, by))
+			return;
+		early = early_commit(c, issuer, old, by);
+	}
+	if (early && (x || !early->epoch)) { /* without x: if it covers nothing at all */
 		report_mbar(c, f, &c->mbars.at[early->mbar]);
 		report_edge(f, "the tcgen05.commit that completes phase %llu of mbarrier %s precedes the %s",
 			(unsigned long long)early->phase, f->barrier.name, f->side[1].what);
@@ -174,10 +178,8 @@ void tmem_explain_operation(struct cluster *c, struct finding *f, const struct c
 			"that it is complete", f->side[1].what);
 		report_hint(f, HINT(tc_not_committed));
 		report_edit(f, f->side[1].site, EDIT(tc_not_committed));
-		plain_arrive(f, &c->warp[index], old->epoch);
 		return;
 	}
-	m = &c->mbars.at[x->mbar];
 	report_mbar(c, f, m);
 	report_edge(f, "the tcgen05.commit after the %s completes phase %llu of mbarrier %s of CTA %u: a "
 		"wait for that phase must be ordered before this", f->side[1].what,

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a launch: edits that are kept; of the first so many candidates pairs are tried */
-enum { ROUNDS = 4, PAIRED = 6, MAX_FOLLOWING = 16 };
+/* Of a launch: edits that are kept. Of the first SURE candidates one is kept that removes some findings
+ * only, of the first PAIRED pairs are tried. */
+enum { ROUNDS = 4, SURE = 64, PAIRED = 6, MAX_FOLLOWING = 16 };
 
 struct attempt {
 	struct trials *trials; /* NULL: edits are not tried */
@@ -257,7 +258,7 @@ static bool find_best(struct attempt *a)
 	struct trial_result best = { 0 };
 	const struct candidate *with = NULL;
 
-	for (size_t k = 0; k < a->c.all.n && has_time(a); k++) {
+	for (size_t k = 0; k < a->c.all.n && k < SURE && has_time(a); k++) {
 		const struct candidate *c = &a->c.all.at[k];
 		struct trial_result r;
 

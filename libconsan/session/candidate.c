@@ -34,11 +34,11 @@ static void add(struct candidates *c, const struct candidate *x)
 {
 	size_t i = 0;
 
-	if (!c->of[x->finding].counts)
+	if (!c->of[x->finding].counts || c->all.n == MAX_CANDIDATES)
 		return;
 	while (i < c->all.n && !same_candidate(&c->all.at[i], x))
 		i++;
-	if (i == MAX_CANDIDATES || (i < c->all.n && c->all.at[i].order <= x->order))
+	if (i < c->all.n && c->all.at[i].order <= x->order)
 		return;
 	if (i == c->all.n)
 		vec_push(&c->all, *x);
@@ -296,7 +296,7 @@ void candidates_add(struct candidates *c, size_t i)
 
 		candidates_show(c, i, &placed, NULL, true);
 	}
-	if (!c->tried)
+	if (!c->tried || c->all.n == MAX_CANDIDATES)
 		return;
 	add_waits(c, i);
 	add_strays(c, i);

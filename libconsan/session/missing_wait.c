@@ -48,7 +48,7 @@ static void put_words(struct place *p, const struct finding_need *x, bool counts
 		text_printf(&t, " in turn");
 	}
 	if (uses > 1)
-		text_printf(&t, ", one each %u times", uses);
+		text_printf(&t, " (the next one after each %u)", uses);
 	snprintf(p->words, sizeof p->words, "%s", t.at);
 	text_free(&t);
 }

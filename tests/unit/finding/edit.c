@@ -21,6 +21,12 @@ static const struct { const char *ptx, *form, *result; } changes[] = {
 	{ "cp.async.bulk.wait_group.read 0", ".read>", "cp.async.bulk.wait_group 0;" },
 	{ "st.release.cta.shared::cta.u32 [%r1], 1", ".cta>.gpu", "st.release.gpu.shared::cta.u32 [%r1], 1;" },
 	{ "@!%p2 fence.proxy.async.global", "fence.proxy.async;", "@!%p2 fence.proxy.async;" },
+	{ "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r75]", "+16",
+		"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r75+16];" },
+	{ "mbarrier.arrive.shared::cta.b64 _, [bar+8];", "+-8",
+		"mbarrier.arrive.shared::cta.b64 _, [bar+8+-8];" },
+	{ "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r9+8]", "tcgen05.commit.shared::cluster.b64 [];",
+		"@%p1 tcgen05.commit.shared::cluster.b64 [%r9+8];" },
 	{ "wgmma.mma_async {%f0, %f1}, %rd1, %rd2", "#1=%rd9", "wgmma.mma_async {%f0, %f1}, %rd9, %rd2;" },
 };
 
@@ -39,6 +45,7 @@ Test(edit, forms_that_do_not_apply)
 {
 	static const struct { const char *ptx, *form; } none[] = {
 		{ "bar.sync 0", "#1=64" }, { "ld.shared::cta.u32 %r1, [%r2]", ".cta>.gpu" },
+		{ "bar.sync 0", "+8" }, { "bar.sync 0", "tcgen05.commit []" },
 		{ "cp.async.wait_all", "#0=1" }, { "mbarrier.try_wait.b64 %p1, [bar], x", "^2" },
 	};
 	char to[256];
