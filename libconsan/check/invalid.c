@@ -74,7 +74,7 @@ void race_invalid(struct shadow_view *s, const struct cell_entry *now,
 		m = mbar_of(c, v->peer, (uint32_t)addr & ~7u);
 		if (!m || (now->agent == v->w->index && c->now->kind == EV_MBARRIER_INIT))
 			return; /* a second init is CS204 */
-	} else if (reserved(c, addr)) {
+	} else if (reserved(c, addr) || report_unread_load(site)) {
 		return;
 	} else if (c->now->kind == EV_ACCESS && c->now->access.flags & ACCESS_FOLLOWED) {
 		mark_unwritten(c->now->lanes, &c->now->access, granule, bytes);

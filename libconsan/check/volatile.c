@@ -37,7 +37,7 @@ enum observed_by warp_observed(const struct cluster *c, const struct warp *w, ui
 
 bool reads_ticket(const struct event *e)
 {
-	return e->kind == EV_ACCESS && e->access.mode == MODE_RMW && !site_get(e->site)->polled;
+	return site_get(e->site)->ticket;
 }
 
 bool volatile_is_flag(const struct cluster *c, uint16_t owner, uint64_t addr)

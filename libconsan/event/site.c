@@ -162,7 +162,7 @@ static struct site copy_site(const struct site *s)
 		.value = s->value,
 		.unread = s->unread,
 		.unread_load = s->unread_load,
-		.polled = s->polled,
+		.ticket = s->ticket,
 	};
 }
 

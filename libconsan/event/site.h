@@ -35,7 +35,7 @@ struct site {
 	uint64_t value;        /* two stores of a kernel with the same number here store the same */
 	bool unread;           /* a read-modify-write whose result no instruction reads */
 	bool unread_load;      /* a weak load whose value no instruction reads */
-	bool polled;           /* a read-modify-write that a loop repeats until its result ends the loop */
+	bool ticket;           /* an atomic that no loop repeats until its result ends the loop */
 };
 
 uint32_t site_add(const struct site *s);

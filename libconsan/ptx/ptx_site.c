@@ -39,7 +39,7 @@ static uint32_t add(const struct ptx_func *f, const struct ptx_insn *i,
 	s.constant = ptx_stores_constant(f, i, &s.value);
 	s.unread = ptx_result_unread(f, i);
 	s.unread_load = ptx_load_unread(f, i);
-	s.polled = i->op == OP_atom && f->cfg && ptx_is_polled(f, i);
+	s.ticket = i->op == OP_atom && !ptx_is_polled(f, i);
 	id = to(&s);
 	free(text);
 	return id;
