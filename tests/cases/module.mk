@@ -1,7 +1,7 @@
 # The runner of the specimens, PTX kernels with their expected findings, and of the bundled kernels
 # with their planted bugs
 CASES_SRC = $(addprefix tests/cases/harness/, \
-	specimen.c run.c judge.c found.c emulated.c cases.c edits.c bug_edits.c tables.c kernels.c placement.c witness.c)
+	specimen.c run.c judge.c found.c emulated.c late.c cases.c edits.c bug_edits.c tables.c kernels.c placement.c witness.c)
 
 # NVIDIA's assembler accepts both twins of every specimen. One run for each folder and twin: ptxas
 # crashes on two tables of functions of the same name, and where a register of one file has the name

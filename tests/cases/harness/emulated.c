@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *program, *what, *why; } table[] = {
-#define DIFFERS(program, what, why) { program, what, why },
+static const struct { const char *program, *what; bool late; } table[] = {
+#define DIFFERS(program, what, why) { program, what, false },
+#define LATE(program, what) { program, what, true },
 #include "emulated.def"
+#undef LATE
 #undef DIFFERS
 };
 
@@ -33,6 +35,14 @@ static bool reports(const struct found *k, const char *rule)
 {
 	for (size_t i = 0; i < k->n; i++)
 		if (!strncmp(k->at[i], rule, strlen(rule)))
+			return true;
+	return false;
+}
+
+bool emulated_is_late(const char *program)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
+		if (table[k].late && !strcmp(table[k].program, program))
 			return true;
 	return false;
 }

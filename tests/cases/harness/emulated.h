@@ -10,6 +10,8 @@
  * `rule` although emulated.def does not list that. rule may be NULL. */
 void emulated_judge(const char *program, const char *rule, const struct found *cpu,
 	const struct found *emulated);
+/* Does emulated.def say that the findings differ only by when operations complete? */
+bool emulated_is_late(const char *program);
 /* The k-th program of emulated.def, from 0; NULL: there are k or fewer. */
 const char *emulated_program(size_t k);
 

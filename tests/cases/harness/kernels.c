@@ -5,6 +5,7 @@
  * RULE" after or above the code mark their lines. Compares rule codes and lines, not texts. */
 #include "bug_edits.h"
 #include "emulated.h"
+#include "late.h"
 #include "tests/common/shell.h"
 #include "specimen.h"
 #include "libconsan/base/base.h"
@@ -312,6 +313,9 @@ ParameterizedTestParameters(kernels, bug)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
 		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
+	for (size_t i = n; getenv("BUG") && i-- > 0;) /* this one only, of each kernel that has it */
+		if (strcmp(list[i].bug, getenv("BUG")))
+			list[i] = list[--n];
 	return cr_make_param_array(struct planted, list, n);
 }
 
@@ -334,6 +338,45 @@ static struct found found_untried(const struct planted *p, const json_t *report)
 	return found_of_report(report);
 }
 
+/* The findings in the events of the run, if operations complete as late as in GPU mode */
+static struct found found_late(const struct planted *p)
+{
+	char base[] = "/tmp/consan-late-XXXXXX", from[64], to[64], out[64], save[128];
+	struct found k;
+	json_t *report;
+	int status;
+
+	cr_assert(mkdtemp(base));
+	snprintf(from, sizeof from, "%s/events", base);
+	snprintf(to, sizeof to, "%s/late", base);
+	snprintf(out, sizeof out, "%s/out.json", base);
+	snprintf(save, sizeof save, "--save=%s %s", from, option_of(p->rule));
+	json_decref(run_kernel(p, save, false, &status));
+	late_copy(from, to);
+	shell("%s/consan replay --log-file=/dev/null --report=%s %s %s 2>&1", build_dir(), out,
+		option_of(p->rule), to);
+	report = json_load_file(out, 0, NULL);
+	cr_assert(report, "%s --bug=%s: %s", p->kernel, p->bug, output);
+	k = found_of_report(report);
+	json_decref(report);
+	unlink(from);
+	unlink(to);
+	unlink(out);
+	rmdir(base);
+	return k;
+}
+
+static void judge_late(const struct planted *p, const struct found *emulated)
+{
+	struct found late = found_late(p);
+
+	cr_expect_eq(late.n, emulated->n, "%s --bug=%s", p->kernel, p->bug);
+	for (size_t i = 0; i < late.n; i++)
+		cr_expect(found_has(emulated, late.at[i]), "%s --bug=%s: emulated GPU mode lacks %s", p->kernel,
+			p->bug, late.at[i]);
+	found_drop(&late);
+}
+
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
 	const char *kernel = strchr(p->kernel, '/') + 1;
@@ -352,6 +395,8 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	emulation = run_kernel(p, options, false, &status);
 	emulated = found_of_report(emulation);
 	emulated_judge(program, p->rule, &cpu, &emulated);
+	if (emulated_is_late(program))
+		judge_late(p, &emulated);
 	found_drop(&emulated);
 	found_drop(&cpu);
 	json_decref(emulation);
