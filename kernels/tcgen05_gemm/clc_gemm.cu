@@ -154,7 +154,7 @@ template <int N, class Bug> DEVICE void schedule(shared<N> &sh, Bug bug)
 				// @bug readers_of_leader CS106
 				clc_request_multicast(&sh.answer, sh.queue.full);
 		}
-		wait_answer(sh, at, bug);
+		wait_answer(sh, at, bug); // the scheduler, too
 		tile = read_answer(sh, bug);
 		at.next();
 		failures += tile < 0;
