@@ -173,4 +173,4 @@ distclean:
 	rm -rf build build-*
 
 .PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
--include $(shell find $(BUILD) -path build/cuda -prune -o -type f -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -path build/cuda -o -path '$(BUILD)/venv*' \) -prune -o -type f -name '*.d' -print 2>/dev/null)

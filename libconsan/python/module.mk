@@ -1,5 +1,5 @@
 # the Python package: consan-run puts $(BUILD)/python in front of PYTHONPATH
-PYTHON_PARTS = sitecustomize.py $(patsubst libconsan/python/%,%,$(wildcard libconsan/python/consan/*.py))
+PYTHON_PARTS = sitecustomize.py consan_setup.py $(patsubst libconsan/python/%,%,$(wildcard libconsan/python/consan/*.py))
 $(BUILD)/consan-run: | $(BUILD)/python
 $(BUILD)/python:
 	@mkdir -p $(@D)

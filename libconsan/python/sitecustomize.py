@@ -21,7 +21,7 @@ def _chain():
 
 
 if "CONSAN_RESULTS" in environ:
-    from consan import _setup
+    import consan_setup
 
-    _setup.install()
+    consan_setup.install()
 _chain()

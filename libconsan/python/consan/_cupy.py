@@ -3,7 +3,8 @@ which would hide accesses out of bounds, is not used."""
 import cupy
 from cupy.cuda import compiler
 
-from consan import _setup, _sources
+import consan_setup
+from consan import _sources
 
 
 class _Program(compiler._NVRTCProgram):
@@ -14,5 +15,5 @@ class _Program(compiler._NVRTCProgram):
 
 
 compiler._NVRTCProgram = _Program
-if not _setup.on_gpu():
+if not consan_setup.on_gpu():
     cupy.cuda.set_allocator(None)

@@ -29,3 +29,21 @@ def keep(source, name):
     except OSError:
         return name
     return path
+
+
+def restore(path):
+    """Writes the source of a notebook's cell, which Python only has in memory, to its own path."""
+    import linecache
+    import tempfile
+
+    if os.path.exists(path) or not path.startswith(tempfile.gettempdir() + os.sep):
+        return
+    lines = linecache.getlines(path)
+    if not lines:
+        return
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as out:
+            out.writelines(lines)
+    except OSError:
+        pass

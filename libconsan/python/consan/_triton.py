@@ -1,4 +1,4 @@
-"""Triton's autotuner and benchmarks run each configuration once.
+"""Triton's autotuner and benchmarks run each configuration once, and sources of cells are kept.
 
 Times under consan say nothing about a GPU, but each configuration is a kernel of its own to check.
 """
@@ -6,6 +6,9 @@ import functools
 import time
 
 import triton.testing as testing
+from triton.runtime.jit import JITFunction
+
+from consan import _sources
 
 
 def _once(original):
@@ -24,3 +27,15 @@ def _once(original):
 for _name in ("do_bench", "do_bench_cudagraph"):
     if hasattr(testing, _name):
         setattr(testing, _name, _once(getattr(testing, _name)))
+
+_init = JITFunction.__init__
+
+
+def _made(self, fn, *args, **kwargs):
+    code = getattr(fn, "__code__", None)
+    if code:
+        _sources.restore(code.co_filename)
+    _init(self, fn, *args, **kwargs)
+
+
+JITFunction.__init__ = _made

@@ -1,7 +1,8 @@
 """Sets up Python under consan-run: environment variables and hooks on imports.
 
-Costs next to nothing until a framework is imported. Python imports this module from
-sitecustomize.py, so it must not import anything that is not loaded anyway.
+Costs next to nothing until a framework is imported. sitecustomize.py imports this module, so it must
+not import anything that is not loaded anyway; not even the package consan, of which pytest, too, wants
+to be the first that imports it.
 """
 import os
 import sys
