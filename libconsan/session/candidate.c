@@ -4,9 +4,7 @@
 #include "candidate.h"
 #include "missing_wait.h"
 
-#include "libconsan/base/demangle.h"
 #include "libconsan/event/event.h"
-#include "libconsan/finding/edit.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/finding/hint_codes.h"
 #include "libconsan/finding/rule_codes.h"
