@@ -1,5 +1,5 @@
-/* need: the wait that a thread lacks: for which phase of which mbarrier, and why it has not observed
- * that phase. */
+/* need: the wait that a thread lacks: for which phase of which mbarrier, and why it has not
+ * observed that phase. */
 #include "race_report.h"
 #include "libconsan/event/event.h"
 #include "libconsan/finding/rule_codes.h"
@@ -56,8 +56,8 @@ static void need(struct cluster *c, struct finding *f, const struct mbar *m, uin
 			sizeof x->name[i]);
 }
 
-/* A thread that overwrites what others have read is right to test the parity of the phase before phase
- * 0 the first time. */
+/* A thread that overwrites what others have read is right to test the parity of the phase before
+ * phase 0 the first time. */
 static bool fills_again(unsigned rule)
 {
 	return rule == CS105 || rule == CS106 || rule == CS602 || rule == CS609;
@@ -109,8 +109,8 @@ static bool arrives_on(const struct mbar *m, const struct warp *w)
 	return false;
 }
 
-bool race_explain_handoff(struct cluster *c, struct finding *f, const struct warp *a, uint32_t epoch,
-	const struct warp *b, int lane)
+bool race_explain_handoff(struct cluster *c, struct finding *f, const struct warp *a,
+	uint32_t epoch, const struct warp *b, int lane)
 {
 	const uint32_t n = a->releases, kept = ARRAY_SIZE(a->release);
 

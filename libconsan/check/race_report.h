@@ -54,7 +54,7 @@ bool race_explain_wait(struct cluster *c, struct finding *f, const struct mbar *
 	const struct warp *w, int lane);
 /* The same for an mbarrier of warp b's CTA on which warp a has arrived after its operation of this
  * epoch, and b does not; false: there is none, or b has waited for it. */
-bool race_explain_handoff(struct cluster *c, struct finding *f, const struct warp *a, uint32_t epoch,
-	const struct warp *b, int lane);
+bool race_explain_handoff(struct cluster *c, struct finding *f, const struct warp *a,
+	uint32_t epoch, const struct warp *b, int lane);
 
 #endif

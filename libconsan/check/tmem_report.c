@@ -127,8 +127,8 @@ static bool plain_arrive(const struct cluster *c, struct finding *f, const struc
 			|| m->view[by->id].passed < (int64_t)issuer->release[i % kept].phase
 			|| strstr(site_get(site)->ptx, "expect_tx"))
 			continue;
-		report_edge(f, "warp %u's arrive on the mbarrier for which warp %u has waited does not wait for the "
-			"%s, as a tcgen05.commit does", issuer->id, by->id, f->side[1].what);
+		report_edge(f, "warp %u's arrive on the mbarrier for which warp %u has waited does not wait "
+			"for the %s, as a tcgen05.commit does", issuer->id, by->id, f->side[1].what);
 		report_hint(f, HINT(tc_arrive), report_place(site, place));
 		report_edit(f, site, EDIT_CHANGE,
 			"tcgen05.commit.cta_group::%u.mbarrier::arrive::one.shared::cluster.b64 [];",

@@ -114,8 +114,8 @@ struct finding_need {
 	char name[2][64];     /* of the first and the last one */
 };
 
-/* An instruction that arrives on another mbarrier while no thread arrives on the one that a hang waits
- * for, `delta` bytes further. Known to the process that checks, and not saved. */
+/* An instruction that arrives on another mbarrier while no thread arrives on the one that a hang
+ * waits for, `delta` bytes further. Known to the process that checks, and not saved. */
 struct finding_stray {
 	uint32_t site;
 	int32_t delta;

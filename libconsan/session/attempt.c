@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a launch: edits that are kept. Of the first SURE candidates one is kept that removes some findings
- * only, of the first PAIRED pairs are tried. */
+/* Of a launch: edits that are kept. Of the first SURE candidates one is kept that removes some
+ * findings only, of the first PAIRED pairs are tried. */
 enum { ROUNDS = 4, SURE = 64, PAIRED = 6, MAX_FOLLOWING = 16 };
 
 struct attempt {

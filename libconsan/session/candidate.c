@@ -1,6 +1,6 @@
-/* candidate: see candidate.h. A finding's own edit is one candidate, or several at different places.
- * Where the checker knows what is wrong but not how the program should say it, there are more: which
- * wait of a hang, which count, which side of a synchronization lacks its fence. */
+/* candidate: see candidate.h. A finding's own edit is one candidate, or several at different
+ * places. Where the checker knows what is wrong but not how the program should say it, there are
+ * more: which wait of a hang, which count, which side of a synchronization lacks its fence. */
 #include "candidate.h"
 #include "missing_wait.h"
 
@@ -145,8 +145,8 @@ static void add_parities(struct candidates *c, size_t i)
 			add_change(c, i, f->side[k].site, "^2", UNSURE / 2);
 }
 
-/* A phase that is complete too early may count too few arrivals: one, as many again, or one where all
- * lanes of a warp arrive. */
+/* A phase that is complete too early may count too few arrivals: one, as many again, or one where
+ * all lanes of a warp arrive. */
 static void add_counts(struct candidates *c, size_t i)
 {
 	const struct finding *f = c->f[i];
@@ -193,8 +193,9 @@ static const struct { unsigned hint; const char *after, *before; } fences[] = {
 	{ HINT_strong_and_weak, "fence.acq_rel.gpu;", "fence.acq_rel.gpu;" },
 };
 
-/* A fence that belongs to both sides of a synchronization: after the earlier access, before the later
- * one, or both. The threads that release and acquire may be others than those of the accesses. */
+/* A fence that belongs to both sides of a synchronization: after the earlier access, before the
+ * later one, or both. The threads that release and acquire may be others than those of the
+ * accesses. */
 static void add_fences(struct candidates *c, size_t i)
 {
 	const struct finding *f = c->f[i];

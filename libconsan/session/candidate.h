@@ -8,7 +8,7 @@
 #include "libconsan/check/check.h"
 
 enum { MAX_CANDIDATES = 512 }; /* of a launch */
-enum { UNSURE = 16 }; /* candidate.order of what is tried after the edits that hints and rules name */
+enum { UNSURE = 16 }; /* candidate.order of what is tried after the edits of hints and rules */
 
 struct candidate {
 	struct place place[2]; /* made together */
@@ -41,7 +41,8 @@ void candidate_name(struct text *t, const char *symbol);
 /* Part k of the candidate as an edit of its finding; EDIT_NONE: it has no such part. */
 struct finding_edit candidate_edit(const struct candidates *c, const struct candidate *x,
 	unsigned k);
-/* Finding i shows this edit from now on; also: NULL, or to be made with it. hint: its hint stays. */
+/* Finding i shows this edit from now on; also: NULL, or to be made with it. hint: its hint stays.
+ * */
 void candidates_show(struct candidates *c, size_t i, const struct finding_edit *e,
 	const struct finding_edit *also, bool hint);
 

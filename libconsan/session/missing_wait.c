@@ -2,10 +2,11 @@
  *
  * The checker knows for which phase of which mbarrier the thread did not wait the first time. In a
  * loop it must wait for the next one each time, of all mbarriers of a ring in turn. So the wait
- * counts its executions: number k is for mbarrier k % n and phase k / n. A thread that fills buffers
- * waits from the second round on, which is the parity of the phase before phase 0 in the first one.
- * An instruction may use the same buffer several times, in copies that the compiler made of it or in
- * a loop of its own: the wait then stands before that loop, or k advances with the last of them. */
+ * counts its executions: number k is for mbarrier k % n and phase k / n. A thread that fills
+ * buffers waits from the second round on, which is the parity of the phase before phase 0 in the
+ * first one. An instruction may use the same buffer several times, in copies that the compiler made
+ * of it or in a loop of its own: the wait then stands before that loop, or k advances with the last
+ * of them. */
 #include "missing_wait.h"
 
 #include <stdio.h>

@@ -34,9 +34,9 @@ uint32_t place_site(const struct placer *p, uint32_t line, const char *ptx);
  * Returns their number: 0 if the instructions are not in this module. */
 size_t place_edit(struct placer *p, const struct finding_edit *e, size_t most,
 	struct place to[PLACES]);
-/* Where the fence of an EDIT_AFTER or EDIT_BEFORE stands if it is that of the thread that releases or
- * acquires: before the first synchronization that follows the instruction, or behind or before the
- * last one that precedes it. Returns the number of places, at most PLACES. */
+/* Where the fence of an EDIT_AFTER or EDIT_BEFORE stands if it is that of the thread that
+ * releases or acquires: before the first synchronization that follows the instruction, or behind
+ * or before the last one that precedes it. Returns the number of places, at most PLACES. */
 size_t place_beside(struct placer *p, const struct finding_edit *e, struct place to[PLACES]);
 /* Before the innermost loop around the instruction of an EDIT_BEFORE. Returns 0 or 1. */
 size_t place_outside(struct placer *p, const struct finding_edit *e, struct place to[PLACES]);

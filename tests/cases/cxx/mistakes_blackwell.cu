@@ -2,8 +2,9 @@
  * the line to edit that consan names (see mistakes.cu).
  *
  * usage: mistakes_blackwell NAME
- * The line to edit carries "@edit" and the names. `none` has no mistake. The product itself is of no interest:
- * one warp copies the tiles of A and B, one thread multiplies, four warps store the sums. */
+ * The line to edit carries "@edit" and the names. `none` has no mistake. The product itself is of
+ * no interest: one warp copies the tiles of A and B, one thread multiplies, four warps store the
+ * sums. */
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -199,7 +200,8 @@ template <mistake bug> __device__ void store(shared &s, uint32_t *out)
 		asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-template <mistake bug> __global__ __launch_bounds__(THREADS) void gemm(uint32_t *out, const char *in)
+template <mistake bug>
+__global__ __launch_bounds__(THREADS) void gemm(uint32_t *out, const char *in)
 {
 	__shared__ shared s;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

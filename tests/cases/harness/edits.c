@@ -160,8 +160,8 @@ static bool is_marked(const char *text, json_int_t line, const char *name)
 	return at && strstr(at, mark);
 }
 
-/* Has the finding an edit on such a line, or one that calls it there? It is verified, unless nothing
- * but a person can say what to write. */
+/* Has the finding an edit on such a line, or one that calls it there? It is verified, unless
+ * nothing but a person can say what to write. */
 static bool edits_mark(const json_t *finding, const char *text, const char *name)
 {
 	const json_t *edit = json_object_get(finding, "edit"), *at;
