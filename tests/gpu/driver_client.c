@@ -20,7 +20,7 @@
 
 #define PTX(kernel, variable) ".version 8.0\n.target sm_90\n.address_size 64\n" \
 	".visible .entry " kernel "()\n{\n\t.shared .b32 " variable ";\n\t.reg .b32 %r;\n" \
-	"\tld.shared.b32 %r, [" variable "];\n\tret;\n}\n"
+	"\tld.shared.b32 %r, [" variable "];\n\tadd.u32 %r, %r, 1;\n\tret;\n}\n"
 static const char text[] = PTX("kernel", "x");
 static const char longer[] = PTX("kernel", "other");
 /* for the fake driver, which looks for names only */
