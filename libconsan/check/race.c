@@ -25,8 +25,9 @@ enum plane race_plane(const struct view *v, const struct cell_entry *old)
 {
 	if (old->agent >= v->c->space.ngeneric)
 		return PLANE_G;
-	return v->plane == PLANE_P && race_cta_of(v->c, old) != v->peer ? (enum plane)(PLANE_MEMORY + v->peer)
-		: v->plane;
+	if (v->plane != PLANE_P || race_cta_of(v->c, old) == v->peer)
+		return v->plane;
+	return (enum plane)(PLANE_MEMORY + v->peer);
 }
 
 /* What restricted fences order (A11): all of shared memory after an acquire, the memory of the

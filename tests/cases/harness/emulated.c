@@ -10,7 +10,6 @@ static const struct { const char *program, *what; bool late; } table[] = {
 #define DIFFERS(program, what, why) { program, what, false },
 #define LATE(program, what) { program, what, true },
 #include "emulated.def"
-#undef LATE
 #undef DIFFERS
 };
 
