@@ -23,9 +23,7 @@ static const char *const programs[] = {
 
 static const struct { const char *program, *what; } differences[] = {
 #define DIFFERS(program, what, why) { program, what },
-#define LATE(program, what) { program, what },
 #include "tests/cases/harness/emulated.def"
-#undef LATE
 #undef DIFFERS
 };
 

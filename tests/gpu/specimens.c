@@ -21,9 +21,7 @@
 
 static const struct { const char *specimen, *what, *why; } differences[] = {
 #define DIFFERS(specimen, what, why) { specimen, what, why },
-#define LATE(specimen, what) { specimen, what, "operations complete when a wait needs them" },
 #include "tests/cases/harness/emulated.def"
-#undef LATE
 #undef DIFFERS
 };
 
