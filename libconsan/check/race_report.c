@@ -170,15 +170,23 @@ static void explain_fence(struct cluster *c, struct finding *f, const struct cel
 	}
 }
 
+/* An arrive that expects bytes announces what a copy will bring: it hands no buffer back. */
+static bool hands_back(uint32_t site, const char *kind)
+{
+	const char *ptx = site_get(site)->ptx;
+
+	return strstr(ptx, kind) && !strstr(ptx, "expect_tx");
+}
+
 /* The newest arrive of this kind by the warp that an agent has observed and that precedes epoch
- * `before`; 0: none, or it is forgotten. */
+ * `before`, which may hand back a buffer; 0: none, or it is forgotten. */
 static uint32_t arrive_of(const struct cluster *c, const struct frontier *f, const struct warp *w,
 	uint32_t before, const char *kind)
 {
 	for (uint32_t i = 0; f && i < ARRAY_SIZE(w->release) && i < w->releases; i++) {
 		const uint32_t k = (w->releases - 1 - i) % ARRAY_SIZE(w->release);
 
-		if (w->release[k].epoch < before && strstr(site_get(w->release[k].site)->ptx, kind)
+		if (w->release[k].epoch < before && hands_back(w->release[k].site, kind)
 			&& frontier_knows_one(&c->space, f, w->index, UINT32_MAX, w->release[k].epoch))
 			return w->release[k].site;
 	}
