@@ -284,10 +284,20 @@ void cluster_hang(struct cluster *c, enum ev_hang why); /* reports what its warp
  * epoch: grid.work before its clusters ran. */
 bool livelocked(struct worker *wk, uint64_t epoch);
 
-/* sched.c */
+/* worker.c */
 #define SERIAL_OPS (1u << 18) /* ops of a launch before other workers than the first take part */
 void worker_run(struct worker *wk);
 void worker_free(struct worker *wk);
+
+/* sched.c */
+#define FAIR_STEPS 1024
+void sched_begin(struct worker *wk);
+/* After a turn of the cluster, which may have parked some warps, the first of them at `from`, and
+ * changed what its others have found: judges anew which parked warps would find what they have
+ * found before (xparked.futile). */
+void sched_judge_parked(struct worker *wk, const struct cluster *c, size_t from, bool worked);
+/* Lets one parked warp perform its access. False: there is none, or none that changes anything. */
+bool sched_grant(struct worker *wk);
 /* The bit of a place in global memory, `offset` bytes into its allocation. */
 static inline uint64_t sched_place(uint64_t offset)
 {
