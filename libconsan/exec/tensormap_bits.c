@@ -53,6 +53,8 @@ static const struct { uint8_t bits, code, elemtype; } types[TT_COUNT] = {
 /* ---- bits ---- */
 
 enum { USED_BITS = 512, WORD_BITS = 64 };
+/* `atoms` of maps by CuTe DSL, see tensormap_bits.def */
+enum { ATOMS_UNKNOWN = 4 };
 
 static uint64_t mask_of(unsigned width)
 {
@@ -160,6 +162,8 @@ static const char *name_fields(struct fields *f)
 		return "a tensor map with an unknown element type";
 	if (f->span96 && (f->span || f->atoms))
 		return "a tensor map with an unknown swizzle";
+	if (f->atoms == ATOMS_UNKNOWN && f->span == TSW_64)
+		f->atoms = 0;
 	if (f->atoms && (f->span != TSW_128 || f->atoms >= TSW_COUNT - TSW_128))
 		return "a tensor map with a swizzle atomicity that its swizzle does not have";
 	m->swizzle = (uint8_t)(f->span96 ? TSW_96 : f->span + f->atoms);
