@@ -12,7 +12,7 @@ struct fields {
 	uint8_t code, tf32;        /* the type: TENSOR_TYPE's code, and its bit 4 */
 	uint8_t span, span96;      /* swizzle: none, 32, 64, 128 bytes; 96 bytes, of sm_103 */
 	uint8_t atoms;             /* .swizzle_atomicity */
-	uint8_t bit65;             /* ignored */
+	uint8_t bit65, bit85;      /* ignored */
 };
 
 /* Sets of modes and of ranks. */
@@ -53,8 +53,6 @@ static const struct { uint8_t bits, code, elemtype; } types[TT_COUNT] = {
 /* ---- bits ---- */
 
 enum { USED_BITS = 512, WORD_BITS = 64 };
-/* `atoms` of maps by CuTe DSL, see tensormap_bits.def */
-enum { ATOMS_UNKNOWN = 4 };
 
 static uint64_t mask_of(unsigned width)
 {
@@ -162,8 +160,6 @@ static const char *name_fields(struct fields *f)
 		return "a tensor map with an unknown element type";
 	if (f->span96 && (f->span || f->atoms))
 		return "a tensor map with an unknown swizzle";
-	if (f->atoms == ATOMS_UNKNOWN && f->span == TSW_64)
-		f->atoms = 0;
 	if (f->atoms && (f->span != TSW_128 || f->atoms >= TSW_COUNT - TSW_128))
 		return "a tensor map with a swizzle atomicity that its swizzle does not have";
 	m->swizzle = (uint8_t)(f->span96 ? TSW_96 : f->span + f->atoms);
