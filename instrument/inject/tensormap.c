@@ -13,7 +13,7 @@ void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_ar
 	_Alignas(64) unsigned char ours[CONSAN_TENSORMAP_BYTES];
 	struct consan_err e = { 0 };
 
-	if (consan_tensormap(a, ours, &e) && !memcmp(map, ours, sizeof ours))
+	if (consan_tensormap(a, ours, &e) && gpu_same_map(map, ours))
 		return;
 	if (!atomic_exchange(&foreign, true))
 		inject_remark(REMARK_NOTE, "this driver encodes tensor maps in another way than the one "

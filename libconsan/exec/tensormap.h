@@ -60,6 +60,8 @@ void tensormap_pack(const struct tensormap *m, void *bytes);
  * nothing in a map tells .im2col from .im2col::w. */
 const char *tensormap_unpack(struct tensormap *m, const void *bytes, enum tensor_mode as);
 uint64_t tensormap_hash(const struct tensormap *m);
+/* Do the bytes of two maps mean the same? Bits that are ignored, and a driver's notes, may differ. */
+bool tensormap_same(const void *a, const void *b);
 
 /* Can these TENSORMAP_HEAD bytes be the first ones of a map? address: of the tensor. */
 enum { TENSORMAP_HEAD = 16, TENSORMAP_ALIGN = 64 };

@@ -204,6 +204,20 @@ uint64_t tensormap_hash(const struct tensormap *m)
 	return hash;
 }
 
+bool tensormap_same(const void *a, const void *b)
+{
+	uint64_t ignored[USED_BITS / WORD_BITS] = { 0 };
+
+	for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+		if (parts[k].at == offsetof(struct fields, bit65)
+				|| parts[k].at == offsetof(struct fields, bit85))
+			put(ignored, parts[k].bit, 1, 1);
+	for (unsigned k = 0; k < USED_BITS / WORD_BITS; k++)
+		if ((get(a, k * WORD_BITS, WORD_BITS) ^ get(b, k * WORD_BITS, WORD_BITS)) & ~ignored[k])
+			return false;
+	return true;
+}
+
 /* ---- tensormap.replace ---- */
 
 /* Writes the bits of element i of the member at this offset. */

@@ -116,6 +116,8 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 void gpu_named(struct consan *c, const char *name);
 /* Is this launch to be checked? Counts it: to be called once a launch. */
 bool gpu_wants(struct consan *c, const char *kernel);
+/* Do the bytes of two tensor maps, of a driver and by consan_tensormap(), mean the same? */
+bool gpu_same_map(const void *a, const void *b);
 /* A launch in this stream ran, and was not to be checked. */
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue);
 /* A launch in this stream should have been checked; why it was not. */

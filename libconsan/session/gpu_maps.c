@@ -146,3 +146,8 @@ bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 	b->nspans = (uint32_t)span.n;
 	return true;
 }
+
+bool gpu_same_map(const void *a, const void *b)
+{
+	return tensormap_same(a, b);
+}

@@ -268,7 +268,7 @@ Test(tensormap, types_and_swizzles_of_sm_100)
 Test(tensormap, other_bytes)
 {
 	static const uint16_t zeros[] = { 66, 67, 87, 95, 240, 255, 431, 439, 480, 511 };
-	unsigned char bytes[CONSAN_TENSORMAP_BYTES];
+	unsigned char bytes[CONSAN_TENSORMAP_BYTES], other[CONSAN_TENSORMAP_BYTES];
 	struct tensormap m;
 
 	memset(bytes, 0, sizeof bytes);
@@ -295,6 +295,12 @@ Test(tensormap, other_bytes)
 		cr_expect_null(tensormap_unsupported(&m));
 		cr_expect_eq(m.swizzle, span);
 	}
+	memset(other, 0, sizeof other);
+	memset(bytes, 0, sizeof bytes);
+	bytes[8] = 2, bytes[10] = 1 << 5, bytes[100] = 7; /* bits 65 and 85, and a note */
+	cr_expect(tensormap_same(bytes, other));
+	bytes[10] |= 1 << 4;
+	cr_expect_not(tensormap_same(bytes, other));
 	memset(bytes, 0xff, sizeof bytes);
 	cr_expect_not_null(tensormap_unpack(&m, bytes, TM_TILE));
 }
