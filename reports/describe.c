@@ -424,13 +424,3 @@ void describe_size(struct text *t, uint64_t bytes)
 	else
 		text_printf(t, "%llu B", (unsigned long long)bytes);
 }
-
-void describe_symbol(struct text *t, const char *name)
-{
-	const size_t n = strcspn(name, "+[");
-	char *bare = base_strndup(name, n), *own = demangle_variable(bare);
-
-	text_printf(t, "%s%s", own, name + n);
-	free(own);
-	free(bare);
-}

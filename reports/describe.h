@@ -68,7 +68,5 @@ void describe_schedule(struct text *t, const struct finding *f);
 void describe_explored(struct text *t, const struct coverage *c);
 /* A size in KiB if it is a multiple of one, else in bytes. */
 void describe_size(struct text *t, uint64_t bytes);
-/* The name that the recorder gives an object in shared memory, its variable demangled. */
-void describe_symbol(struct text *t, const char *name);
 
 #endif

@@ -154,7 +154,7 @@ static void name_lane(struct text *name, const struct trace *t, enum lane_kind k
 		m = history_mbarrier(t->y, cta, id);
 		text_printf(name, "mbarrier ");
 		if (m)
-			describe_symbol(name, m->name);
+			demangle_symbol(name, m->name);
 		else
 			text_printf(name, "shared+0x%x", id);
 		return;

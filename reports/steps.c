@@ -88,7 +88,7 @@ void describe_step_object(struct text *t, const struct history *y, const struct 
 	case ON_MBARRIER:
 		m = history_mbarrier(y, s->peer, s->addr);
 		if (m)
-			describe_symbol(t, m->name);
+			demangle_symbol(t, m->name);
 		else
 			text_printf(t, "shared+0x%x", s->addr);
 		return;

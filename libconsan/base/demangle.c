@@ -189,6 +189,16 @@ char *demangle_variable(const char *mangled)
 	return base_strndup(name, length);
 }
 
+void demangle_symbol(struct text *t, const char *symbol)
+{
+	const size_t n = strcspn(symbol, "+[");
+	char *bare = base_strndup(symbol, n), *own = demangle_variable(bare);
+
+	text_printf(t, "%s%s", own, symbol + n);
+	free(own);
+	free(bare);
+}
+
 /* Removes the parameters, and the return type of a template function. */
 static void simplify(char *name)
 {

@@ -82,8 +82,7 @@ void profile_apply(const struct check *k, struct finding *f)
 #include "profile.def"
 #undef PROFILE
 	};
-	/* set by the Python package when the program imports Gluon */
-	const bool gluon = getenv("CONSAN_GLUON") != NULL;
+	bool gluon;
 
 	if (f->severity == SEV_NOTE || k->config.policy.triton_codegen || !f->nsides
 			|| !uses_global_smem(&k->config.launch))
@@ -91,6 +90,7 @@ void profile_apply(const struct check *k, struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		if (!in_python(f->side[i].site))
 			return;
+	gluon = getenv("CONSAN_GLUON"); /* set by the Python package for programs that use Gluon */
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		if (row[i].rule != f->rule || (gluon && !row[i].gluon) || !row[i].is(f))
 			continue;

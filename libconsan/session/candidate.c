@@ -66,16 +66,6 @@ static void add_places(struct candidates *c, size_t i, const struct place *to, s
 
 /* ---- guesses ---- */
 
-void candidate_name(struct text *t, const char *symbol)
-{
-	const size_t n = strcspn(symbol, "+[");
-	char *bare = base_strndup(symbol, n), *own = demangle_variable(bare);
-
-	text_printf(t, "%s%s", own, symbol + n);
-	free(own);
-	free(bare);
-}
-
 static void add_edit(struct candidates *c, size_t i, const struct finding_edit *e, unsigned order)
 {
 	struct place to[PLACES];
@@ -126,9 +116,9 @@ static void add_strays(struct candidates *c, size_t i)
 		snprintf(form, sizeof form, "+%d", f->stray[k].delta);
 		edit_set(&x, EDIT_CHANGE, f->stray[k].site, 0, form);
 		text_printf(&t, "arrive on ");
-		candidate_name(&t, f->barrier.name);
+		demangle_symbol(&t, f->barrier.name);
 		text_printf(&t, " rather than on ");
-		candidate_name(&t, f->stray[k].from);
+		demangle_symbol(&t, f->stray[k].from);
 		snprintf(x.edit.words, sizeof x.edit.words, "%s", t.at);
 		text_free(&t);
 		add_edit(c, i, &x.edit, 2);

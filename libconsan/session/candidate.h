@@ -36,8 +36,6 @@ static inline uint64_t candidate_when(const struct finding *f)
 {
 	return f->order - 1;
 }
-/* "full[1]" of "_ZZ4ringE4full[1]" */
-void candidate_name(struct text *t, const char *symbol);
 /* Part k of the candidate as an edit of its finding; EDIT_NONE: it has no such part. */
 struct finding_edit candidate_edit(const struct candidates *c, const struct candidate *x,
 	unsigned k);

@@ -26,7 +26,7 @@ struct waits {
 static void put_name(struct text *t, const struct finding_need *x, unsigned i)
 {
 	if (*x->name[i])
-		candidate_name(t, x->name[i]);
+		demangle_symbol(t, x->name[i]);
 	else
 		text_printf(t, "shared+0x%x", x->first + i * (x->n - 1) * x->stride);
 }

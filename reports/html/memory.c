@@ -97,7 +97,7 @@ static void buffer_name(struct text *t, const struct history *y, uint32_t i)
 	if (b->kind == BUFFER_DYNAMIC)
 		text_printf(t, "dynamic");
 	else if (b->kind == BUFFER_VARIABLE)
-		describe_symbol(t, b->name);
+		demangle_symbol(t, b->name);
 	else if (several_copies(y))
 		text_printf(t, "stage %c%u", 'A' + (int)(copy_number(y, i) % 26), stage_number(y, i));
 	else
@@ -350,7 +350,7 @@ void html_mbarriers(struct html *h, const struct finding *f)
 		const struct history_mbarrier *b = &y->mbarrier[i];
 		struct text t = { 0 };
 
-		describe_symbol(&t, b->name);
+		demangle_symbol(&t, b->name);
 		mu_class(m, "tr", b->addr == f->barrier.addr && b->peer == f->barrier.peer
 			&& strstr(f->barrier.kind, "mbarrier") ? "hit" : NULL);
 		mu_element(m, "td", NULL, "%s%s", t.at, b->live ? "" : " (invalidated)");
