@@ -80,7 +80,7 @@ struct item {
 };
 
 struct arg {
-	bool pair, optional, written;
+	bool pair, optional, written, parts, minus;
 	enum { ARG_VALUE, ARG_ADDRESS, ARG_EITHER } kind;
 };
 
@@ -242,8 +242,11 @@ static void compile_operands(unsigned op)
 		}
 		a->optional = *s == '{';
 		s += strspn(s, "{, ");
+		a->minus = *s == '-';
+		s += a->minus;
 		a->kind = *s == '[' ? ARG_ADDRESS : *s == '?' ? ARG_EITHER : ARG_VALUE;
 		a->written = *s == 'd' || *s == 'e';
+		a->parts = s[1] == '.';
 		s += strcspn(s, ",{}|");
 		if (*s == '|') {
 			a->pair = true;
@@ -390,6 +393,11 @@ void table_spell(const char *text, size_t n, struct spelling *s)
 
 static bool arg_takes(const struct arg *a, const struct ptx_operand *o)
 {
+	if ((o->nparts && !a->parts) || (o->minus && !a->minus))
+		return false;
+	for (unsigned k = 0; k < o->n; k++)
+		if (o->list[k].nparts || o->list[k].minus)
+			return false;
 	switch ((enum ptx_operand_kind)o->kind) {
 	case PO_ADDR:
 	case PO_TADDR:
