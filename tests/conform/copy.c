@@ -111,8 +111,9 @@ void class_cp_async(struct item *i, struct rng *r)
  * shared memories only in launches with clusters. */
 
 enum { HALF = 16 * CTA_THREADS, REST = HALF, MBAR = 8192 };
-enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES };
+enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES, B_MASK };
 enum { TO_GLOBAL, TO_SHARED };
+enum { ALL_BYTES = -1 };  /* B_MASK: no .cp_mask */
 static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
 {
 	redop_apply((enum redop)i->p[B_OP], (enum type)i->p[B_TYPE], SUBNORMALS_OPEN, o, b, 0, w);
@@ -130,7 +131,8 @@ static void expect_bulk(const struct item *i, const void *inputs, const void *be
 		unsigned at = k * bytes;
 		memcpy(&o, old + at, bytes);
 		w[k].v = o;
-		if (at < to || at >= to + (unsigned)i->p[B_BYTES])
+		if (at < to || at >= to + (unsigned)i->p[B_BYTES] ||
+				!(i->p[B_MASK] >> ((at - to) & 15) & 1))
 			continue;
 		memcpy(&b, in + from + (at - to), bytes);
 		combine(i, o, b, &w[k]);
@@ -177,10 +179,15 @@ static void print_bulk(struct item *i, struct rng *r)
 	wait_for(p, r, "m");
 	text_printf(p, "\tbar.sync 0;\n");
 	if (i->p[B_KIND] == TO_GLOBAL) {
-		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s "
+		const bool masked = i->p[B_MASK] != ALL_BYTES;
+
+		if (masked)
+			text_printf(p, "\t.reg .b16 mask;\n\tmov.b16 mask, %d;\n", i->p[B_MASK]);
+		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s%s "
 			"[out+%d], [s+%d], "
-			"%d;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
-			op ? ".reduce" : "", reduce, i->p[B_TO], i->p[B_FROM], bytes);
+			"%d%s;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
+			op ? ".reduce" : "", masked ? ".cp_mask" : "", reduce, i->p[B_TO], i->p[B_FROM],
+			bytes, masked ? ", mask" : "");
 	} else {
 		text_printf(p, "\t@first mbarrier.inval.shared.b64 [m];\n\tadd.u32 m, m, 8;\n"
 			"\t@first mbarrier.init.shared.b64 [m], 1;\n"
@@ -221,7 +228,25 @@ void class_bulk(struct item *i, struct rng *r)
 	i->p[B_BYTES] = (int)(16 * pieces);
 	i->p[B_FROM] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
 	i->p[B_TO] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_MASK] = ALL_BYTES;
 	item_block(i, 32, 16, 16 * 8 / type_bits(t), type_bits(t), expect_bulk);
+	i->fill = fill_bulk;
+	print_bulk(i, r);
+}
+
+/* .cp_mask: bit k of the mask is byte k of each 16. */
+void class_bulk_mask(struct item *i, struct rng *r)
+{
+	unsigned pieces = 1 + rng_below(r, HALF / 16);
+
+	i->p[B_KIND] = TO_GLOBAL;
+	i->p[B_OP] = RED_NONE;
+	i->p[B_TYPE] = T_b8;
+	i->p[B_BYTES] = (int)(16 * pieces);
+	i->p[B_FROM] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_TO] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_MASK] = (int)rng_below(r, 1 << 16);
+	item_block(i, 32, 16, 16, 8, expect_bulk);
 	i->fill = fill_bulk;
 	print_bulk(i, r);
 }

@@ -51,7 +51,9 @@ static __int128 compute(const struct video *v, int64_t a, int64_t b)
 	/* shifts, one bit at a time */
 	for (b = v->wrap ? b % 32 : b > 32 ? 32 : b; b; b--)
 		r = v->op[3] == 'l' ? 2 * r : r >= 0 ? r / 2 : (r - 1) / 2;
-	return r;
+	/* an intermediate result has 34 bits, the highest is the sign */
+	r = (r % ((__int128)1 << 34) + ((__int128)1 << 34)) % ((__int128)1 << 34);
+	return r >> 33 ? r - ((__int128)1 << 34) : r;
 }
 
 static __int128 limit(__int128 v, unsigned bits, bool is_signed)
@@ -80,6 +82,7 @@ static void lane_video(const struct item *i, const uint64_t *s, struct want *w)
 		sum += (uint64_t)t;
 		merged = (merged & ~mask) | ((uint64_t)t << v->d[k] & mask);
 	}
+	t = type_extend(v->dsign ? T_s32 : T_u32, (uint32_t)t);
 	w->v = (uint32_t)(v->second == SUM ? (__int128)sum : v->second == LEAST ? t < c ? t : c
 		: v->second == MOST ? t > c ? t : c : (__int128)merged);
 }

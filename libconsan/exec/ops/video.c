@@ -41,7 +41,8 @@ static inline bool compare(enum ptx_mod mode, int64_t a, int64_t b)
 	}
 }
 
-static inline __int128 first(const struct video *m, int64_t a, int64_t b)
+/* The result has 34 bits, which only a shift exceeds. */
+static inline int64_t first(const struct video *m, int64_t a, int64_t b)
 {
 	const int64_t by = m->mode == MOD_wrap ? b & 31 : b > 32 ? 32 : b;
 
@@ -52,7 +53,7 @@ static inline __int128 first(const struct video *m, int64_t a, int64_t b)
 	case VIDEO_absdiff: return a < b ? b - a : a - b;
 	case VIDEO_min: return a < b ? a : b;
 	case VIDEO_max: return a < b ? b : a;
-	case VIDEO_shl: return a * ((__int128)1 << by);
+	case VIDEO_shl: return extend((uint64_t)a << by, 34, true);
 	case VIDEO_shr: return a >> by;
 	case VIDEO_set: return compare(m->mode, a, b);
 	}
@@ -71,7 +72,7 @@ static inline uint32_t video(uint32_t a, uint32_t b, uint32_t c, const struct vi
 	const uint64_t pool = (uint64_t)b << 32 | a;
 	const int64_t wide_c = extend(c, 32, m->sd);
 	uint32_t merged = c & m->keep, sum = c;
-	__int128 v = 0;
+	int64_t v = 0;
 
 	for (unsigned k = 0; k < m->n; k++) {
 		if (!(m->parts >> k & 1))
@@ -79,10 +80,11 @@ static inline uint32_t video(uint32_t a, uint32_t b, uint32_t c, const struct vi
 		v = first(m, extend(pool >> m->a[k].at, m->a[k].bits, m->sa),
 			extend(pool >> m->b[k].at, m->b[k].bits, m->sb));
 		if (m->sat)
-			v = clamp(v, m->d[k].bits, m->sd);
+			v = (int64_t)clamp(v, m->d[k].bits, m->sd);
 		sum += (uint32_t)v;
 		merged |= ((uint32_t)v & UINT32_MAX >> (32 - m->d[k].bits)) << m->d[k].at;
 	}
+	v = extend((uint64_t)v, 32, m->sd); /* its sign depends on the destination's type */
 	switch ((int)m->second) {
 	case MOD_add: return sum;
 	case MOD_min: return (uint32_t)(v < wide_c ? v : wide_c);
