@@ -343,3 +343,25 @@ void class_shared_async(struct item *i, struct rng *r)
 	text_printf(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 		"\t@first mbarrier.inval.shared.b64 [m];\n");
 }
+
+/* Without an mbarrier, to global memory: a store or an addition with release semantics. */
+void class_global_async(struct item *i, struct rng *r)
+{
+	static const enum type stores[] = { T_b8, T_s8, T_u16, T_b32, T_f32, T_u64, T_f64 };
+	static const enum type adds[] = { T_u32, T_s32, T_u64 };
+	static const char *const scopes[] = { ".release.gpu", ".release.sys", ".mmio.release.sys" };
+	const int op = rng_once_in(r, 2) ? RED_NONE : RED_ADD;
+	const enum type t = op == RED_NONE ? RNG_OF(r, stores) : RNG_OF(r, adds);
+	const unsigned bits = type_bits(t);
+	struct text *p = &i->ptx;
+
+	i->p[A_OP] = op;
+	i->p[A_TYPE] = (int)t;
+	i->p[A_N] = 1;
+	item_block(i, 32, 32, 256 / bits, bits, expect_async);
+	i->fill = fill_async;
+	text_printf(p, "\t.reg .b%u v;\n\tld.global.b%u v, [%%src];\n", bits < 16 ? 16 : bits, bits);
+	text_printf(p, "/**/\t%s%s%s%s.%s [%%dst], v;\n", op == RED_NONE ? "st.async" : "red.async",
+		RNG_OF(r, scopes), rng_once_in(r, 3) ? "" : ".global", op == RED_NONE ? "" : ".add",
+		type_name(t));
+}
