@@ -561,6 +561,7 @@ void session_silence(struct consan *c, struct check_config *config)
 {
 	c->save = NULL;
 	c->banks = NULL;
+	c->records = NULL;
 	c->print = no_print;
 	config->found = no_found;
 }
