@@ -557,10 +557,14 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 	struct consan_err *e)
 {
 	struct consan_launch l;
+	enum consan_status status;
 
 	if (!session_take_struct(&l, sizeof l, given, size, e))
 		return CONSAN_BAD_LAUNCH;
-	return launch(c, &l, e);
+	session_uses(c);
+	status = launch(c, &l, e);
+	session_used(c);
+	return status;
 }
 
 unsigned consan_fault(struct consan *c)
