@@ -219,6 +219,7 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text)
 		[REMARK_FALLBACK_NOT_INVARIANT] = RESULT_REMARK_fallback_not_invariant,
 		[REMARK_FALLBACK_NOT_TRIED] = RESULT_REMARK_fallback_not_tried,
 		[REMARK_NOT_LOADED] = RESULT_REMARK_not_loaded,
+		[REMARK_NOT_SEEN] = RESULT_REMARK_not_seen,
 	};
 
 	results_remark(c->records, to[kind], text);

@@ -27,7 +27,7 @@ static char *path_of(const char *records)
 struct results_live *live_create(const char *path, uint64_t session)
 {
 	char *name = path_of(path);
-	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = base_open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct results_live *v = MAP_FAILED;
 
 	free(name);

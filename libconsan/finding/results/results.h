@@ -53,7 +53,7 @@ struct result_launch {
 
 /* In the order of enum consan_remark (consan.h). */
 #define RESULT_REMARKS(X) X(call_unsupported) X(no_ptx) X(bad_module) X(note) \
-	X(fallback_invariant) X(fallback_not_invariant) X(fallback_not_tried) X(not_loaded)
+	X(fallback_invariant) X(fallback_not_invariant) X(fallback_not_tried) X(not_loaded) X(not_seen)
 enum result_remark_kind {
 #define X(id) RESULT_REMARK_##id,
 	RESULT_REMARKS(X)

@@ -47,7 +47,9 @@ struct results_writer *results_create(const char *path, struct consan_err *e)
 		return NULL;
 	}
 	w->path = base_strdup(path);
-	w->in_place = open(path, O_WRONLY | O_CLOEXEC);
+	/* until the process ends, however it does: consan-run and `consan recover' ask for it */
+	fcntl(w->out.fd, F_SETLK, &(struct flock){ .l_type = F_WRLCK });
+	w->in_place = base_open(path, O_WRONLY, 0);
 	w->live = live_create(path, w->out.session);
 	return w;
 }
@@ -67,31 +69,24 @@ void results_close(struct results_writer *w)
 {
 	if (!w)
 		return;
-	append_close(&w->out);
-	if (w->in_place >= 0)
+	if (append_is_ours(&w->out, w->in_place))
 		close(w->in_place);
+	append_close(&w->out);
 	live_close(w->live, w->path);
 	forget_places(w);
 	free(w->path);
 	free(w);
 }
 
-/* A forked child goes on in the same file, with a file offset of its own and no places. */
+/* A forked child goes on in the same file, without places. */
 static void begin(struct results_writer *w)
 {
-	int fd;
-
 	pthread_mutex_lock(&w->out.lock);
 	if (!append_forked(&w->out))
 		return;
 	forget_places(w);
 	live_close(w->live, NULL);
 	w->live = NULL;
-	fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	close(w->out.fd);
-	w->out.fd = fd;
 }
 
 /* The text of a record, n bytes with its newline. Takes ownership of o; free() it. */
@@ -146,7 +141,9 @@ static void put(struct results_writer *w, const char *type, json_t *o)
 
 static bool overwrite(struct results_writer *w, const struct place *p, const char *line)
 {
-	return w->in_place >= 0
+	if (!append_is_ours(&w->out, w->in_place))
+		w->in_place = base_open(w->out.path ? w->out.path : w->path, O_WRONLY, 0);
+	return append_is_ours(&w->out, w->in_place)
 		&& pwrite(w->in_place, line, p->bytes, p->at) == (ssize_t)p->bytes;
 }
 
