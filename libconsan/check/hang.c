@@ -477,6 +477,31 @@ void on_hang(struct cluster *c, const struct event *e)
 	report_send(c, f);
 }
 
+/* A cluster of which nothing is known but that its launch did not end. */
+static void time_is_up(struct check *k)
+{
+	const struct event e = { .kind = EV_HANG, .lanes = ~0u, .hang.why = HANG_TIMEOUT };
+	const uint32_t *cluster = k->config.launch.cluster, *block = k->config.launch.block;
+	const struct cluster_info info = { .launch = &k->config.launch,
+		.nctas = cluster[0] * cluster[1] * cluster[2],
+		.warps_per_cta = (block[0] * block[1] * block[2] + 31) / 32 };
+	struct event_sink *sink = check_cluster_begin(k, &info);
+
+	sink->event(sink, &e);
+	check_cluster_end(k, sink);
+}
+
+void check_timed_out(struct check *k)
+{
+	const struct finding *const *found;
+	const size_t n = check_findings(k, &found);
+
+	for (size_t i = 0; i < n; i++)
+		if (found[i]->rule == CS705)
+			return;
+	time_is_up(k);
+}
+
 /* The last step of the side's warp: its wait. -1: none is kept. */
 static int32_t last_step(const struct history *h, const struct finding_side *s)
 {

@@ -244,13 +244,30 @@ static void halt(void)
 	_exit(status);
 }
 
+/* A handler of a signal ended this thread in the middle of a launch, which has locks. */
+static void abandon(void *none)
+{
+	(void)none;
+	device.broken = cudaErrorLaunchFailure;
+}
+
 enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
 {
+	static _Thread_local bool inside;
 	enum consan_status status;
 
+	if (inside) { /* a handler of a signal launches while it interrupts a launch */
+		remark(REMARK_CALL_UNSUPPORTED, "a launch by a signal handler that interrupted a launch");
+		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "a launch interrupts a launch");
+		return CONSAN_UNCHECKED;
+	}
 	python_launches();
 	atomic_fetch_add(&device.launching, 1);
+	inside = true;
+	pthread_cleanup_push(abandon, NULL);
 	status = consan_launch(device.c, l, e);
+	pthread_cleanup_pop(false);
+	inside = false;
 	atomic_fetch_sub(&device.launching, 1);
 	halt();
 	return status;

@@ -200,6 +200,7 @@ struct worker {
 	struct grid *grid;
 	unsigned index;
 	pthread_t thread;
+	bool started;              /* the thread */
 	VEC(struct xresident) resident; /* in the order they started */
 	size_t due_from, due_to; /* no resident outside of these is due or stale */
 	struct cluster *idle;    /* contexts to reuse */

@@ -75,12 +75,12 @@ bool consan_ignores_libraries(const struct consan *c);
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
 
-/* ---- remarks about the program, for the report. CALL_UNSUPPORTED and NOT_LOADED make the run
+/* ---- remarks about the program, for the report. CALL_UNSUPPORTED, NOT_LOADED and NOT_SEEN make the run
  * count as not checked; the others of modules are for those that run unwatched on a GPU, whose
  * kernels are counted when they are launched ---- */
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
 	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED,
-	REMARK_NOT_LOADED };
+	REMARK_NOT_LOADED, REMARK_NOT_SEEN };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */
