@@ -389,10 +389,6 @@ bool event_decode(struct code_reader *r, struct event_past *past, struct event_a
 
 		get_field(r, a, e, i < nheader ? &event_header.at[i] : &k->at[i - nheader]);
 	}
-	if (e->kind == EV_WGMMA && e->wgmma.parts.at[5] > e->wgmma.spans.n)
-		return false;
-	if (e->kind == EV_TCGEN05 && e->tcgen05.part > e->tcgen05.spans.n)
-		return false;
 	if (r->bad || !e->lanes)
 		return false;
 	past->last[kind] = *e;
