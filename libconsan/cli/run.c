@@ -8,6 +8,7 @@
 #include "libconsan/finding/finding.h"
 #include "libconsan/options/options.h"
 #include "libconsan/session/session.h"
+#include "reports/reports.h"
 
 #include <argp.h>
 #include <dirent.h>
@@ -317,6 +318,7 @@ static int report(struct run *r, int program)
 	struct consan_err e = { 0 };
 	int status = program;
 
+	symbols_folders(symbols, r->program, report_source_also);
 	list_records(r);
 	add_notes(r);
 	if (!consan_report(&r->options, (const char *const *)r->record.at, r->record.n,

@@ -5,7 +5,6 @@
 #include "io.h"
 #include "site.h"
 #include "valid.h"
-#include "libconsan/base/number_map.h"
 
 #include <errno.h>
 #include <fcntl.h>

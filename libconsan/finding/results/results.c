@@ -230,18 +230,24 @@ static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
 	return true;
 }
 
-void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
+void results_add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
+	uint64_t count)
 {
-	struct result_remark remark = { .kind = kind, .count = 1 };
+	struct result_remark remark = { .kind = kind, .count = count };
 
 	for (size_t i = 0; i < r->remark.n; i++) {
 		if (r->remark.at[i].kind == kind && !strcmp(r->remark.at[i].text, text)) {
-			r->remark.at[i].count++;
+			r->remark.at[i].count += count;
 			return;
 		}
 	}
 	remark.text = base_strdup(text);
 	vec_push(&r->remark, remark);
+}
+
+void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
+{
+	results_add_remarks(r, kind, text, 1);
 }
 
 static void read_remark(struct results *r, const json_t *o)
@@ -257,7 +263,7 @@ static void read_remark(struct results *r, const json_t *o)
 /* False if the line is not a record. *newer: it is one of a newer version. */
 static bool read_line(struct results *r, const char *line, size_t n, bool *newer)
 {
-	json_t *o = json_loadb(line, n, 0, NULL);
+	json_t *o = rj_visible(json_loadb(line, n, 0, NULL));
 	const char *type = rj_text(o, "type");
 	int64_t session = (int64_t)rj_number(o, "session");
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
