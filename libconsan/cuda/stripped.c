@@ -13,7 +13,7 @@
 struct runtime {
 	char *path;
 	struct elf object;
-	const Elf64_Shdr *text;    /* NULL: the archive cannot be read */
+	const elf_shdr *text;    /* NULL: the archive cannot be read */
 	bool *linked;              /* a byte each: the linker fills it in */
 	size_t needle, needle_n;   /* the longest part that it does not */
 };
@@ -27,12 +27,14 @@ static bool archive_object(const struct elf *f, struct elf *object)
 {
 	const struct ar_hdr *h;
 	uint64_t at = SARMAG, n;
+	char size[sizeof h->ar_size + 1] = "";
 
 	if (f->size < SARMAG || memcmp(f->at, ARMAG, SARMAG))
 		return false;
 	for (; elf_within(f, at, sizeof *h); at += n + (n & 1)) {
 		h = (const void *)(f->at + at);
-		n = strtoul(h->ar_size, NULL, 10);
+		memcpy(size, h->ar_size, sizeof h->ar_size); /* no NUL ends it */
+		n = strtoul(size, NULL, 10);
 		at += sizeof *h;
 		if (!elf_within(f, at, n))
 			return false;
@@ -62,10 +64,10 @@ static void mark_linked(struct runtime *r)
 {
 	const struct elf *f = &r->object;
 	uint64_t before, after, from, to;
-	const Elf64_Rela *rela;
+	const elf_rela *rela;
 
 	for (size_t i = 0; i < f->sections; i++) {
-		const Elf64_Shdr *s = &f->section[i];
+		const elf_shdr *s = &f->section[i];
 
 		if (s->sh_type != SHT_RELA || s->sh_info != (size_t)(r->text - f->section)
 				|| !elf_within(f, s->sh_offset, s->sh_size))
@@ -142,7 +144,7 @@ static bool is_text(const struct runtime *r, const uint8_t *at)
 static bool find_text(const struct runtime *r, const struct elf *f, uint64_t *address)
 {
 	const uint8_t *text, *from, *end, *at;
-	const Elf64_Phdr *p;
+	const elf_phdr *p;
 
 	if (!r->text || r->needle_n < 16)
 		return false;
@@ -233,7 +235,7 @@ bool stripped_functions(const struct elf *f, const char *path,
 		return false;
 	symbols = elf_symbols(&r->object, elf_section_of_type(&r->object, SHT_SYMTAB));
 	for (size_t k = 0; k < symbols.n; k++) {
-		const Elf64_Sym *s = &symbols.at[k];
+		const elf_sym *s = &symbols.at[k];
 
 		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx == r->text - r->object.section
 				&& s->st_value < r->text->sh_size)
