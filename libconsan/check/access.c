@@ -187,6 +187,8 @@ static uint32_t what_of(const struct event *e)
 		what |= CELL_PART | CELL_STRONG | (site_get(e->site)->unread ? CELL_UNREAD : 0);
 	else if (a->flags & ACCESS_MATRIX)
 		what |= CELL_PART;
+	if (a->flags & ACCESS_STALE)
+		what |= CELL_STALE;
 	if (a->sem != SEM_WEAK)
 		what |= CELL_STRONG;
 	if (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG))

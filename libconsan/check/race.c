@@ -246,7 +246,7 @@ static bool gives_nothing(const struct cell_entry *e)
  * x races with that, although this execution does not show it. */
 static bool observed_by_chance(const struct cell_entry *x, const struct cell_entry *z)
 {
-	return z->what & CELL_UNREAD && gives_nothing(x);
+	return is_rmw(z) && z->what & CELL_UNREAD && gives_nothing(x);
 }
 
 enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
@@ -256,7 +256,7 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 	const struct cell_entry local = race_here(z, granule);
 
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
-		|| !morally_strong(v, x, z) || observed_by_chance(x, z))
+		|| !morally_strong(v, x, z) || observed_by_chance(x, z) || cell_is_stale(z))
 		return SHADOW_NOT_OBSERVED;
 	if (some_lane_known(v, race_plane(v, &local), &local, now, bytes))
 		return SHADOW_OBSERVED;

@@ -212,7 +212,8 @@ struct worker {
 	void *scratch;           /* ex_scratch() */
 	size_t scratch_bytes;
 	struct wg_book wg_book;  /* ex_wg_book() */
-	struct reads *reads;     /* reads.h; or NULL */
+	struct reads *reads;     /* reads.h, of all its clusters; or NULL */
+	bool reads_given_up;     /* exec_result.reads_given_up */
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */

@@ -63,7 +63,7 @@ void reads_sc(struct reads *r, struct reads_cluster *k, struct thread *t, enum e
 	reads_join(r, &k->sc, t->now);
 }
 
-static void thread_clear(struct thread *t)
+void reads_clear(struct thread *t)
 {
 	view_put(t->now);
 	for (unsigned d = 0; d < READS_DISTANCES; d++) {
@@ -230,6 +230,24 @@ static struct message *push(struct reads *r, struct reads_location *l)
 	return &l->m[l->n - 1];
 }
 
+/* ---- all locations of a range ---- */
+
+typedef void (*location_fn)(struct reads *r, struct reads_location *l, struct thread *t);
+
+static void each_in(struct reads *r, uint64_t at, uint64_t bytes, location_fn f, struct thread *t)
+{
+	if (bytes / 16 > r->location.n) {
+		for (size_t i = 0; i < r->location.n; i++)
+			if (overlap(&r->location.at[i], at, bytes))
+				f(r, &r->location.at[i], t);
+		return;
+	}
+	for (uint64_t p = at; p < at + bytes; p = (p | 15) + 1)
+		for (uint32_t i = first_at(r, p); i; i = r->location.at[i - 1].next)
+			if (overlap(&r->location.at[i - 1], at, bytes))
+				f(r, &r->location.at[i - 1], t);
+}
+
 /* ---- strong accesses of one lane ---- */
 
 struct reader {
@@ -299,6 +317,18 @@ static void write_lane(const struct reader *x, const struct event_access *a, uin
 		r->floor.at[number_of(r, l)] = m->time;
 }
 
+uint64_t reads_shared(const struct reads_cluster *k, unsigned cta, uint64_t at)
+{
+	return (uintptr_t)k->cluster->cta[cta].shared + at;
+}
+
+static uint64_t place(const struct reads_cluster *k, const struct event_access *a, unsigned lane)
+{
+	const uint64_t at = lane_addr(&a->at, lane);
+
+	return a->space == SP_SHARED ? reads_shared(k, a->owner, at) : at;
+}
+
 void reads_write(struct reads_cluster *k, const struct event *e)
 {
 	const struct event_access *a = &e->access;
@@ -309,7 +339,7 @@ void reads_write(struct reads_cluster *k, const struct event *e)
 		const struct reader x = reader_of(k, e->cta, e->warp, l, a->sem, a->scope);
 
 		for (unsigned at = 0; at < a->bytes; at += size)
-			write_lane(&x, a, lane_addr(&a->at, l) + at, size);
+			write_lane(&x, a, place(k, a, l) + at, size);
 	}
 }
 
@@ -467,21 +497,15 @@ bool reads_spun(struct warp *w)
 
 /* ---- weak accesses and other owners ---- */
 
-static void touch_weakly(struct reads_cluster *k, struct thread *t, bool writes, uint64_t at,
-	uint64_t end)
+static void read_weakly(struct reads *r, struct reads_location *l, struct thread *t)
 {
-	struct reads *r = k->reads;
+	raise(r, &t->now, number_of(r, l), l->m[l->n - 1].time);
+}
 
-	for (uint64_t p = at; p < end; p = (p | 15) + 1)
-		for (uint32_t i = first_at(r, p); i; i = r->location.at[i - 1].next) {
-			struct reads_location *l = &r->location.at[i - 1];
-
-			if (!overlap(l, at, end - at))
-				continue;
-			if (writes)
-				keep_newest(r, l);
-			raise(r, &t->now, i - 1, l->m[l->n - 1].time);
-		}
+static void write_weakly(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	keep_newest(r, l);
+	read_weakly(r, l, t);
 }
 
 /* What a weak access reads or writes is the newest value, and the thread has seen it. After a
@@ -492,31 +516,37 @@ void reads_weak(struct reads_cluster *k, const struct event *e)
 
 	if (a->flags & ACCESS_NONCOHERENT || !k->reads->location.n)
 		return;
-	for EACH_LANE(l, e->lanes) {
-		const uint64_t at = lane_addr(&a->at, l);
+	for EACH_LANE(l, e->lanes)
+		each_in(k->reads, place(k, a, l), a->bytes,
+			a->mode & MODE_WRITE ? write_weakly : read_weakly,
+			reader_of(k, e->cta, e->warp, l, a->sem, a->scope).t);
+}
 
-		touch_weakly(k, reader_of(k, e->cta, e->warp, l, a->sem, a->scope).t,
-			a->mode & MODE_WRITE, at, at + a->bytes);
-	}
+static void forget(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	(void)t;
+	keep_newest(r, l);
+	l->newest_only = true;
 }
 
 void reads_forget(struct reads_cluster *k, uint64_t at, uint64_t bytes)
 {
-	struct reads *r = k->reads;
+	each_in(k->reads, at, bytes, forget, NULL);
+}
 
-	for (size_t i = 0; i < r->location.n; i++) {
-		struct reads_location *l = &r->location.at[i];
-
-		if (!overlap(l, at, bytes))
-			continue;
-		keep_newest(r, l);
-		l->newest_only = true;
-	}
+/* The location is another one from now on, at the same address. */
+static void renew(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	(void)t;
+	keep_newest(r, l);
+	message_clear(&l->m[0]);
+	r->floor.at[number_of(r, l)] = r->time;
+	l->newest_only = false;
 }
 
 /* ---- a launch, a cluster ---- */
 
-struct reads *reads_open(const struct exec_launch *l)
+struct reads *reads_open(const struct exec_launch *l, uint64_t id)
 {
 	struct reads *r;
 
@@ -524,13 +554,8 @@ struct reads *reads_open(const struct exec_launch *l)
 		return NULL;
 	r = base_alloc(sizeof *r);
 	r->which = l->reads;
-	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull;
+	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull ^ id * 0xbf58476d1ce4e5b9ull;
 	return r;
-}
-
-bool reads_given_up(const struct reads *r)
-{
-	return r && r->off;
 }
 
 void reads_close(struct reads *r)
@@ -555,23 +580,29 @@ static void on_event(struct event_sink *s, const struct event *e)
 	const bool global = e->kind == EV_HEAP
 		|| (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL);
 
-	reads_synchronize(k, e);
+	if (!global || !k->own)
+		reads_synchronize(k, e);
 	if (k->to && (!global || k->to->want_global))
 		k->to->event(k->to, e);
 }
 
 struct event_sink *reads_begin(struct cluster *c, struct event_sink *to)
 {
+	const bool own = !c->worker->reads && c->grid->polls_shared;
+	struct reads *r = own ? reads_open(c->grid->l, c->info.id + 1ull) : c->worker->reads;
 	const uint32_t warps = c->info.nctas * c->info.warps_per_cta;
 	struct reads_cluster *k;
 
-	if (!c->worker->reads)
+	if (!r)
 		return to;
 	k = base_alloc(sizeof *k);
-	*k = (struct reads_cluster){ .sink = { .event = on_event, .want_global = true }, .to = to,
-		.reads = c->worker->reads, .cluster = c,
+	*k = (struct reads_cluster){ .to = to, .reads = r, .own = own, .cluster = c,
+		.sink = { .event = on_event, .want_global = !own || (to && to->want_global) },
 		.thread = base_alloc(warps * LANES * sizeof *k->thread),
 		.overlooked = base_alloc(warps * sizeof *k->overlooked) };
+	for (uint32_t i = 0; i < c->info.nctas; i++) /* of an earlier cluster */
+		each_in(r, (uintptr_t)c->cta[i].shared, c->cta[i].shared_bytes, renew, NULL);
+	reads_sync_begin(k);
 	c->reads = k;
 	return &k->sink;
 }
@@ -584,9 +615,12 @@ struct event_sink *reads_end(struct cluster *c)
 	if (!k)
 		return to;
 	for (uint32_t i = 0; i < c->info.nctas * c->info.warps_per_cta * LANES; i++)
-		thread_clear(&k->thread[i]);
-	thread_clear(&k->hub);
+		reads_clear(&k->thread[i]);
+	reads_sync_end(k);
 	view_put(k->sc);
+	c->worker->reads_given_up |= k->reads->off;
+	if (k->own)
+		reads_close(k->reads);
 	free(k->thread);
 	free(k->overlooked);
 	free(k);
