@@ -238,6 +238,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "tcgen05_pipelining", "tcgen05/cs606_store_then_load_of_one_warp", RACY },
 	{ "tcgen05_wait_ld", "tcgen05/cs602_load_in_flight_at_the_release", RACY },
 	{ "triton_codegen", "race/cs103_triton_copies", RACY },
+	{ "tmem_window", "tcgen05/cs630_window_of_another_warp", RACY },
 	{ "tcgen05_alloc_launched", "tcgen05/cs502_pair_alloc_before_the_peer_started", RACY },
 };
 
