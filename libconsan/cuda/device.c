@@ -1,6 +1,7 @@
 /* device: the emulated GPU of this process: the consan session behind it, its sticky
  * error, and its properties. */
 #include "internal.h"
+#include "library.h"
 
 #include "libconsan/base/base.h"
 
@@ -318,6 +319,7 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	python_end();
+	library_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);
