@@ -88,13 +88,6 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-static uint32_t host_stack(void)
-{
-	const uint32_t python = python_stack();
-
-	return python ? python : consan_host_stack(NULL);
-}
-
 static int open_session(void)
 {
 	const char *dir = getenv("CONSAN_RESULTS");
@@ -113,7 +106,7 @@ static int open_session(void)
 		free(path);
 	}
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
-	consan_on_stack(device.c, host_stack);
+	consan_on_stack(device.c, consan_launch_stack);
 	hint_architectures(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
@@ -249,7 +242,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 {
 	enum consan_status status;
 
-	python_launches();
+	consan_python_launches();
 	atomic_fetch_add(&device.launching, 1);
 	status = consan_launch(device.c, l, e);
 	atomic_fetch_sub(&device.launching, 1);

@@ -62,6 +62,15 @@ VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const ch
 		origin_put(cubin, cubin_bytes, ptx, strnlen(ptx, ptx_bytes));
 }
 
+/* Python's function for the frames of a launch, which both backends read (session/python_stack.c). frames:
+ * writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost first, at
+ * most n bytes, and returns their number; 0: the thread runs no Python code. NULL: none. */
+VISIBLE consan_frames *_Atomic consan_run_frames;
+VISIBLE void consan_run_on_stack(consan_frames *frames)
+{
+	consan_run_frames = frames;
+}
+
 /* ---- copies of the libraries ---- */
 
 static bool is_file(const char *path, enum library l)
