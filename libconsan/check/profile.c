@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The extern variable has no size, or in GPU mode that of the dynamic shared memory. */
 static bool uses_global_smem(const struct launch_info *l)
 {
 	for (size_t i = 0; i < l->nsymbols; i++)
-		if (!l->symbols[i].bytes && !strcmp(l->symbols[i].name, "global_smem"))
+		if ((!l->symbols[i].bytes || l->symbols[i].bytes == l->shared_dynamic)
+				&& !strcmp(l->symbols[i].name, "global_smem"))
 			return true;
 	return false;
 }

@@ -1,0 +1,85 @@
+/* lib_refuse: functions of cuBLAS, cuFFT and cuRAND that are not done on the CPU (library.def). Their own
+ * code would meet handles that are ours; so redirect.c replaces its beginning by a jump to a thunk,
+ * which passes on the function's name and the status to return. */
+#include "library.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static const struct { const char *file, *prefix; int status; } library[] = {
+#define REPLACED(file, prefix, status) { file, prefix, status },
+#include "library.def"
+};
+static const char *const left[] = {
+#define DONE(name) #name,
+#define KEPT(name) #name,
+#include "library.def"
+};
+
+/* Functions with our names are exported; a row without one does not link. */
+#define DONE(name) extern int name(void);
+#include "library.def"
+static void *const done[] __attribute__((used)) = {
+#define DONE(name) (void *)name,
+#include "library.def"
+};
+
+bool library_is_replaced(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	for (size_t k = 0; k < ARRAY_SIZE(library); k++)
+		if (!strncmp(slash ? slash + 1 : path, library[k].file, strlen(library[k].file)))
+			return true;
+	return false;
+}
+
+static bool is_left(const char *name)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(left); k++) {
+		size_t n = strlen(left[k]);
+
+		if (left[k][n - 1] == '*' ? !strncmp(name, left[k], n - 1) : !strcmp(name, left[k]))
+			return true;
+	}
+	return false;
+}
+
+static int refuse(const char *name, int status)
+{
+	library_refused(name, "(it has no equivalent on the CPU)");
+	return status;
+}
+
+/* mov $name, %rdi; mov $status, %esi; mov $refuse, %rax; jmp *%rax */
+static void *thunk(const char *name, int status)
+{
+	enum { BYTES = 32, PAGES = 1 << 16 };
+	static uint8_t *at, *end;
+	uint8_t *here, code[BYTES] = { 0x48, 0xbf, [10] = 0xbe, [15] = 0x48, 0xb8, [25] = 0xff, 0xe0 };
+	const void *to = (const void *)refuse;
+
+	if (at == end) {
+		at = mmap(NULL, PAGES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED) {
+			at = end = NULL;
+			return NULL;
+		}
+		end = at + PAGES;
+	}
+	name = base_strdup(name);
+	memcpy(code + 2, &name, sizeof name);
+	memcpy(code + 11, &status, sizeof status);
+	memcpy(code + 17, &to, sizeof to);
+	here = memcpy(at, code, sizeof code);
+	at += BYTES;
+	return here;
+}
+
+void *library_instead(const char *name)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(library); k++)
+		if (!strncmp(name, library[k].prefix, strlen(library[k].prefix)))
+			return is_left(name) ? NULL : thunk(name, library[k].status);
+	return NULL;
+}
