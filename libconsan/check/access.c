@@ -275,8 +275,10 @@ void on_access(struct cluster *c, const struct event *e)
 	if (!access_is_strong(a)) {
 		now.epoch = warp_stamp(w);
 		touch_groups(c, w, &x, ROLE_GENERIC, now);
-		if (a->mode & MODE_WRITE)
+		if (a->mode & MODE_WRITE) {
 			release_plain_shared(c, &x);
+			stored_note(w, e, now.epoch);
+		}
 		return;
 	}
 	acquire_reads(c, w, e);

@@ -42,15 +42,16 @@ Test(instrument, planted_bugs, .timeout = 300)
 		output);
 }
 
-/* Equal values are a warning of the cpu backend. Records have no values, and the report says so. */
-Test(instrument, unknown_values, .timeout = 60)
+/* Equal values are a warning, as on the cpu backend, and different ones an error. */
+Test(instrument, values_of_stores, .timeout = 60)
 {
 	const char *dir = build_dir();
 
-	cr_assert_eq(shell("unset BXFI_MAP; CASES=tests/cases/race/cs101_store_store.ptx CASES_PRINT=1 "
-		"CASES_WITH=backend=gpu-emulated %s/tests/cases/harness/cases --filter cases/specimen 2>&1",
-		dir), 0, "%s", output);
-	cr_expect(strstr(output, "CS101 severity 2 hint:values_unknown"), "%s", output);
+	cr_assert_eq(shell("unset BXFI_MAP; CASES='tests/cases/race/cs101_*values*.ptx' CASES_PRINT=1 "
+		"CASES_WITH='backend=gpu-emulated gpu-global=1' %s/tests/cases/harness/cases "
+		"--filter cases/specimen 2>&1", dir), 0, "%s", output);
+	cr_expect(strstr(output, "CS101 severity 1 hint:equal_values"), "%s", output);
+	cr_expect(!strstr(output, "values_unknown"), "%s", output);
 }
 
 /* The findings of another schedule's records are those of the cpu backend under some schedule:
