@@ -174,10 +174,14 @@ void class_video(struct item *i, struct rng *r)
 
 /* ---- scalar ---- */
 
+/* What an H200 computes otherwise (deviation.def) is drawn by classes of its own: saturation, .min
+ * and .max, .h1 of the destination, and the scales of vmad. */
+
 /* .b0 to .h1, or the whole word */
-static void draw_part(struct rng *r, unsigned from, unsigned *at, unsigned *bits, struct text *t)
+static void draw_part(struct rng *r, unsigned choices, unsigned from, unsigned *at, unsigned *bits,
+	struct text *t)
 {
-	const unsigned k = rng_below(r, 9);
+	const unsigned k = rng_below(r, choices);
 
 	*bits = k < 4 ? 8 : k < 6 ? 16 : 32;
 	*at = from + (k < 4 ? 8 * k : k < 6 ? 16 * (k - 4) : 0);
@@ -185,7 +189,7 @@ static void draw_part(struct rng *r, unsigned from, unsigned *at, unsigned *bits
 		text_printf(t, ".%c%u", k < 4 ? 'b' : 'h', k < 4 ? k : k - 4);
 }
 
-void class_video_scalar(struct item *i, struct rng *r)
+static void video_scalar(struct item *i, struct rng *r, bool deviates)
 {
 	static const char *const ops[] = { "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr",
 		"vset" };
@@ -195,21 +199,31 @@ void class_video_scalar(struct item *i, struct rng *r)
 
 	v->parts = v->mask = 1;
 	v->dbits = 32;
-	v->sat = !set && rng_once_in(r, 2);
+	v->sat = deviates && !set && rng_once_in(r, 2);
 	v->wrap = rng_once_in(r, 2);
 	v->bsign &= !shift;
-	v->second = rng_once_in(r, 2) ? 1 + rng_below(r, 3) : MERGE;
+	v->second = rng_once_in(r, 2) ? deviates ? 1 + rng_below(r, 3) : SUM : MERGE;
 	spell(v, &t);
 	text_printf(&t, " d");
 	if (!v->second)
-		draw_part(r, 0, &v->d[0], &v->dbits, &t);
+		draw_part(r, deviates ? 9 : 5, 0, &v->d[0], &v->dbits, &t);
 	text_printf(&t, ", a");
-	draw_part(r, 0, &v->a[0], &v->abits, &t);
+	draw_part(r, 9, 0, &v->a[0], &v->abits, &t);
 	text_printf(&t, ", b");
-	draw_part(r, 32, &v->b[0], &v->bbits, &t);
+	draw_part(r, 9, 32, &v->b[0], &v->bbits, &t);
 	item_scalar(i, r, lane_video, "b32", shift ? "b32! b32~ b32!" : "b32! b32! b32!", "%s%s;", t.at,
 		v->second || v->dbits < 32 ? ", c" : "");
 	text_free(&t);
+}
+
+void class_video_scalar(struct item *i, struct rng *r)
+{
+	video_scalar(i, r, false);
+}
+
+void class_video_exact(struct item *i, struct rng *r)
+{
+	video_scalar(i, r, true);
 }
 
 /* ---- vmad ---- */
@@ -238,7 +252,7 @@ static void lane_vmad(const struct item *i, const uint64_t *s, struct want *w)
 	w->v = (uint32_t)(v->sat ? limit(p, 32, is_signed) : p);
 }
 
-void class_vmad(struct item *i, struct rng *r)
+static void vmad(struct item *i, struct rng *r, bool deviates)
 {
 	static const unsigned shifts[] = { 0, 7, 15 };
 	struct video *v = video_new(i, r, "vmad");
@@ -250,17 +264,27 @@ void class_vmad(struct item *i, struct rng *r)
 		v->minus_a = rng_once_in(r, 3);
 		v->minus_b = v->minus_c ? v->minus_a : rng_once_in(r, 3);
 	}
-	v->sat = rng_once_in(r, 2);
-	v->shift = RNG_OF(r, shifts);
+	v->sat = deviates && rng_once_in(r, 2);
+	v->shift = deviates ? RNG_OF(r, shifts) : 0;
 	text_printf(&t, "vmad.%s.%s.%s%s%s", type32(v->asign || v->bsign || v->minus_c ||
 		v->minus_a != v->minus_b), type32(v->asign), type32(v->bsign),
 		v->plus_one ? ".po" : "", v->sat ? ".sat" : "");
 	if (v->shift)
 		text_printf(&t, ".shr%u", v->shift);
 	text_printf(&t, " d, %sa", v->minus_a ? "-" : "");
-	draw_part(r, 0, &v->a[0], &v->abits, &t);
+	draw_part(r, 9, 0, &v->a[0], &v->abits, &t);
 	text_printf(&t, ", %sb", v->minus_b ? "-" : "");
-	draw_part(r, 32, &v->b[0], &v->bbits, &t);
+	draw_part(r, 9, 32, &v->b[0], &v->bbits, &t);
 	item_scalar(i, r, lane_vmad, "b32", "b32! b32! b32!", "%s, %sc;", t.at, v->minus_c ? "-" : "");
 	text_free(&t);
+}
+
+void class_vmad(struct item *i, struct rng *r)
+{
+	vmad(i, r, false);
+}
+
+void class_vmad_exact(struct item *i, struct rng *r)
+{
+	vmad(i, r, true);
 }
