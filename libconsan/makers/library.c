@@ -188,7 +188,8 @@ static void *emulated(void *handle, const char *name)
 	void *ours;
 	Dl_info info;
 
-	if (strncmp(name, "cublas", 6) && strncmp(name, "cufft", 5) && strncmp(name, "curand", 6))
+	if (strncmp(name, "cublas", 6) && strncmp(name, "cufft", 5) && strncmp(name, "curand", 6)
+			&& strncmp(name, "cupti", 5))
 		return NULL;
 	ours = real_dlsym(handle, name) ? real_dlsym(RTLD_DEFAULT, name) : NULL;
 	if (!ours || !dladdr(ours, &info) || !strstr(info.dli_fname, cpu))
