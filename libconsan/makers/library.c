@@ -66,6 +66,7 @@ VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const ch
  * writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost first, at
  * most n bytes, and returns their number; 0: the thread runs no Python code. NULL: none. */
 VISIBLE consan_frames *_Atomic consan_run_frames;
+VISIBLE _Atomic bool consan_run_gluon;
 VISIBLE void consan_run_on_stack(consan_frames *frames)
 {
 	consan_run_frames = frames;
