@@ -1,4 +1,4 @@
-/* lib_refuse: functions of cuBLAS, cuFFT and cuRAND that are not done on the CPU (library.def). Their own
+/* lib_refuse: functions of cuBLAS, cuFFT, cuRAND and CUPTI that are not done on the CPU (library.def). Their own
  * code would meet handles that are ours; so redirect.c replaces its beginning by a jump to a thunk,
  * which passes on the function's name and the status to return. */
 #include "library.h"
@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const struct { const char *file, *prefix; int status; } library[] = {
-#define REPLACED(file, prefix, status) { file, prefix, status },
+static const struct { const char *file, *prefix; int status; bool said; } library[] = {
+#define REPLACED(file, prefix, status, said) { file, prefix, status, said },
 #include "library.def"
 };
 static const char *const left[] = {
@@ -17,10 +17,10 @@ static const char *const left[] = {
 };
 
 /* Functions with our names are exported; a row without one does not link. */
-#define DONE(name) extern int name(void);
+#define DONE(name) extern const char done_##name[] __asm__(#name);
 #include "library.def"
-static void *const done[] __attribute__((used)) = {
-#define DONE(name) (void *)name,
+static const void *const done[] __attribute__((used)) = {
+#define DONE(name) done_##name,
 #include "library.def"
 };
 
@@ -45,14 +45,24 @@ static bool is_left(const char *name)
 	return false;
 }
 
-static int refuse(const char *name, int status)
+/* Programs ask for it before they decide whether to profile. */
+__attribute__((visibility("default"))) int cuptiGetVersion(uint32_t *version);
+int cuptiGetVersion(uint32_t *version)
 {
-	library_refused(name, "(it has no equivalent on the CPU)");
-	return status;
+	if (version)
+		*version = DEVICE_CUDA_VERSION * 10;
+	return !version; /* CUPTI_ERROR_INVALID_PARAMETER */
 }
 
-/* mov $name, %rdi; mov $status, %esi; mov $refuse, %rax; jmp *%rax */
-static void *thunk(const char *name, int status)
+static int refuse(const char *name, int library_index)
+{
+	if (library[library_index].said)
+		library_refused(name, "(it has no equivalent on the CPU)");
+	return library[library_index].status;
+}
+
+/* mov $name, %rdi; mov $index, %esi; mov $refuse, %rax; jmp *%rax */
+static void *thunk(const char *name, int index)
 {
 	enum { BYTES = 32, PAGES = 1 << 16 };
 	static uint8_t *at, *end;
@@ -69,7 +79,7 @@ static void *thunk(const char *name, int status)
 	}
 	name = base_strdup(name);
 	memcpy(code + 2, &name, sizeof name);
-	memcpy(code + 11, &status, sizeof status);
+	memcpy(code + 11, &index, sizeof index);
 	memcpy(code + 17, &to, sizeof to);
 	here = memcpy(at, code, sizeof code);
 	at += BYTES;
@@ -80,6 +90,6 @@ void *library_instead(const char *name)
 {
 	for (size_t k = 0; k < ARRAY_SIZE(library); k++)
 		if (!strncmp(name, library[k].prefix, strlen(library[k].prefix)))
-			return is_left(name) ? NULL : thunk(name, library[k].status);
+			return is_left(name) ? NULL : thunk(name, (int)k);
 	return NULL;
 }

@@ -37,7 +37,6 @@
 #define CONSAN_EXEC_READS_H
 
 #include "libconsan/base/base.h"
-#include "libconsan/base/number_map.h"
 #include "machine.h"
 #include "view.h"
 

@@ -1,5 +1,6 @@
-/* python_stack: the Python frames of a launch. The Python package gives the preloaded makers library a
- * function that writes them (libconsan/python/consan/_stack.py), which both backends find by name. */
+/* python_stack: what the Python package (libconsan/python) tells: the frames of a launch, by a function
+ * that writes them, and whether the program uses Gluon. It tells the preloaded makers library, where both
+ * backends find it by name. */
 #include "internal.h"
 
 #include "libconsan/event/event.h"
@@ -21,6 +22,13 @@ static write_frames *writer(void)
 	if (!found)
 		found = dlsym(RTLD_DEFAULT, "consan_run_frames");
 	return found ? *found : NULL;
+}
+
+bool consan_python_gluon(void)
+{
+	const _Atomic bool *gluon = dlsym(RTLD_DEFAULT, "consan_run_gluon");
+
+	return gluon && *gluon;
 }
 
 bool consan_python_program(void)

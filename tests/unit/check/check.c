@@ -937,7 +937,7 @@ Test(fault, every_one)
 	for (unsigned f = 0; f < FAULT_COUNT; f++) {
 		begin(1);
 		event(.kind = EV_FAULT, .lanes = L(3), .fault = { .fault = (enum ev_fault)f, .space = SP_SHARED,
-			.addr = 0x9000, .bytes = 4 });
+			.addr = 64 << 16, .bytes = 4 });
 		expect(rule_by_code(event_fault_rule(f)));
 	}
 }
