@@ -87,6 +87,28 @@ Test(ends, no_launch_waits_for_itself, .timeout = 100)
 	cr_assert(has(output, "signal handler"), "%s", output);
 }
 
+/* The same with kernels that are instrumented. */
+Test(ends, instrumented, .timeout = 100)
+{
+	static const char *const how[] = { "exit", "_exit", "kill", "abort" };
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		const struct how *h = hows;
+
+		while (strcmp(h->name, how[i]))
+			h++;
+		snprintf(words, sizeof words, "--backend=gpu-emulated --error-exitcode=0 ./ends %s thread during",
+			how[i]);
+		expect(words, h->status, "did not finish");
+		cr_assert(has(output, "CS102"), "%s", output);
+	}
+	expect("--backend=gpu-emulated --timeout=0.3 --error-exitcode=0 ./ends return stays during", CONTINUES,
+		"of 4 clusters ended");
+	expect("--backend=gpu-emulated --error-exitcode=0 ./ends return thread during", CONTINUES,
+		"2 of 2 kernels checked");
+}
+
 /* ---- every report says so ---- */
 
 /* A launch that did not end, and one that was stopped by the time, in each format. */
