@@ -313,6 +313,19 @@ static void note_identical(struct consan *c, const struct gpu_running *f,
 			gpu_add_clean(m, m->signature[k]);
 }
 
+/* The launch that gpu_wants() has recorded will not be checked. */
+static void give_up(struct consan *c, const char *kernel)
+{
+	const struct result_launch record = { .id = c->launches, .kernel = (char *)kernel,
+		.state = LAUNCH_DONE, .status = (char *)"unchecked" };
+
+	if (!c->begun)
+		return;
+	c->begun = false;
+	c->launches++;
+	results_launch(c->records, &record);
+}
+
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
@@ -335,8 +348,10 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.jobs = gpu_workers(c), .user = &running, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
-	if (!f)
+	if (!f) {
+		give_up(c, l->kernel);
 		return;
+	}
 	if (f->refused) {
 		gpu_unchecked(c, l->kernel, l->queue, f->refused);
 		return;
@@ -350,7 +365,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	results_launch(c->records, &record);
+	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
+	c->begun = false;
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
 	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
@@ -407,6 +423,11 @@ bool gpu_wants(struct consan *c, const char *kernel)
 
 	pthread_mutex_lock(&c->launching);
 	yes = session_wants(c, kernel, demangled);
+	if (yes) { /* the process may end while it runs; launches run one after the other */
+		results_launch(c->records, &(struct result_launch){ .id = c->launches,
+			.kernel = (char *)kernel, .state = LAUNCH_RUNNING });
+		c->begun = true;
+	}
 	pthread_mutex_unlock(&c->launching);
 	free(demangled);
 	return yes;
@@ -417,6 +438,7 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
@@ -430,6 +452,7 @@ void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const c
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;

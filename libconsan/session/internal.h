@@ -77,6 +77,7 @@ struct consan {
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
+	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };
 

@@ -156,6 +156,15 @@ bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 	return true;
 }
 
+void consan_record_failure(const char *path, const char *why)
+{
+	struct results_writer *w = results_create(path, NULL);
+
+	results_process(w, program_invocation_name, "");
+	results_remark(w, RESULT_REMARK_not_seen, why);
+	results_close(w);
+}
+
 void consan_progress_to(struct consan *c, const char *path)
 {
 	pthread_mutex_lock(&c->launching);

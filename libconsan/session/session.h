@@ -16,6 +16,8 @@ bool consan_check_options(const struct options *o, struct consan_err *e);
 
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
 bool consan_record_to(struct consan *c, const char *path, struct consan_err *e);
+/* Records that this process has no session, and why: what it does is not checked. */
+void consan_record_failure(const char *path, const char *why);
 /* Writes the progress of each launch to this shared file (progress.h). */
 void consan_progress_to(struct consan *c, const char *path);
 /* A module for this architecture will be loaded: consan_device() takes it into account. */

@@ -87,6 +87,28 @@ Test(ends, no_launch_waits_for_itself, .timeout = 100)
 	cr_assert(has(output, "signal handler"), "%s", output);
 }
 
+/* The same with kernels that are instrumented. */
+Test(ends, instrumented, .timeout = 100)
+{
+	static const char *const how[] = { "exit", "_exit", "kill", "abort" };
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		const struct how *h = hows;
+
+		while (strcmp(h->name, how[i]))
+			h++;
+		snprintf(words, sizeof words, "--backend=gpu-emulated --error-exitcode=0 ./ends %s thread during",
+			how[i]);
+		expect(words, h->status, "did not finish");
+		cr_assert(has(output, "CS102"), "%s", output);
+	}
+	expect("--backend=gpu-emulated --timeout=0.3 --error-exitcode=0 ./ends return stays during", CONTINUES,
+		"of 4 clusters ended");
+	expect("--backend=gpu-emulated --error-exitcode=0 ./ends return thread during", CONTINUES,
+		"2 of 2 kernels checked");
+}
+
 /* ---- every report says so ---- */
 
 /* A launch that did not end, and one that was stopped by the time, in each format. */
@@ -104,4 +126,109 @@ Test(ends, in_every_format, .timeout = 100)
 		expect(words, CONTINUES, "0 of 4 clusters ended");
 		cr_assert(has(output, "CS705") || !strcmp(format[i], "github"), "%s", output);
 	}
+}
+
+/* ---- what else programs and machines do ---- */
+
+Test(ends, strange_programs, .timeout = 100)
+{
+	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
+		"./ends close-all", "./ends_asan plain" };
+	char words[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(program); i++) {
+		snprintf(words, sizeof words, "--error-exitcode=0 %s", program[i]);
+		expect(words, CONTINUES, "CS102");
+		cr_assert_not(has(output, "INCOMPLETE"), "%s: %s", program[i], output);
+	}
+}
+
+/* A shell script in a folder of its own, which is $d; $run is consan-run. Returns its status. */
+static int script(const char *text)
+{
+	const char *build = build_dir();
+
+	return shell("exec 2>&1 </dev/null; export COLUMNS=400 build=%s run=%s/consan-run; cd $build/tests/cuda; "
+		"ends=$PWD/ends; d=$(mktemp -d -p $PWD) && { (%s\n); s=$?; rm -rf $d; exit $s; }", build,
+		build, text);
+}
+
+static void expect_script(const char *text, int status, const char *piece)
+{
+	const int is = script(text);
+
+	cr_assert_eq(is, status, "%s\nstatus %d, expected %d\n%s", text, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s\nno \"%s\" in\n%s", text, piece, output);
+}
+
+/* Nobody reads what consan-run prints; its standard descriptors are closed. */
+Test(ends, without_anybody_listening, .timeout = 100)
+{
+	expect_script("($run --report=$d/r.json $ends plain 2>&1; echo $? >$d/status) | true; cat $d/status; "
+		"grep -c '\"rule\": \"CS102\"' $d/r.json && ls $d", 0, "66\n1\n");
+	expect_script("(exec <&- >&- 2>&-; $run --report=$d/r.json $ends plain; echo $? >$d/status); "
+		"cat $d/status; grep -c '\"rule\": \"CS102\"' $d/r.json", 0, "66\n1\n");
+}
+
+Test(ends, wherever_files_are, .timeout = 100)
+{
+	expect_script("TMPDIR=/nonexistent $run $ends plain", 66, "/nonexistent: No such file or directory: "
+		"using /tmp");
+	expect_script("mkdir '$d/a' 2>/dev/null; mkdir \"$d/a: b\" && cd \"$d/a: b\" && mkdir $'%p \\n;' tmp && "
+		"export TMPDIR=tmp && cd $'%p \\n;' && $run --save=e --dump-ptx=p --report=r.json "
+		"sh -c \"cd /; exec $ends plain\" >/dev/null; ls e p/0.ptx r.json && $build/consan replay e", 66,
+		"CS102");
+	/* installed under a path that the dynamic linker would split */
+	expect_script("mkdir \"$d/a: b;c\" && cd \"$d/a: b;c\" && ln $build/consan-run x && "
+		"ln -s $build/libc* $build/python . && ./x $ends plain", 66, "1 of 1 kernel checked");
+}
+
+Test(ends, a_full_disk, .timeout = 100)
+{
+	if (script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && umount $d/t"))
+		cr_skip_test("no file system can be mounted");
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
+		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
+	/* it becomes full while the program runs */
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && TMPDIR=$d/t $run "
+		"--error-exitcode=0 sh -c \"head -c 400k /dev/zero >$d/t/x; $ends plain; exit 0\"; "
+		"s=$?; umount $d/t; exit $s", 67, NULL);
+}
+
+/* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
+ * while the program runs and afterwards. */
+Test(ends, recover, .timeout = 100)
+{
+	expect_script("export TMPDIR=$d; echo old >$d/r.json; $run --report=$d/r.json $ends return stays during & "
+		"while ! grep -qs 'slow.*running' $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"p=$(cat /proc/$!/task/*/children); kill -9 $!; wait; ls $d/r.json; "
+		"$build/consan recover $d/consan-*; echo status $?; $build/consan recover | grep $d; kill -9 $p; "
+		"while kill -0 $p; do sleep 0.05; done; "
+		"$build/consan recover --error-exitcode=0 --report=$d/r.json $d/consan-*; echo status $?; "
+		"grep -c 'of 4 clusters ended' $d/r.json; $build/consan recover $d; echo status $?", 0,
+		"r.json': No such file");
+	cr_expect(has(output, "still runs") && has(output, "status 66\n"), "%s", output);
+	cr_expect(has(output, "still running\n"), "%s", output);
+	cr_expect(has(output, "did not see how the program ended"), "%s", output);
+	cr_expect(has(output, "status 67\n1\n"), "%s", output);
+	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
+}
+
+/* A process that goes on when the program has ended is waited for, until a signal. */
+Test(ends, daemons, .timeout = 100)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays & "
+		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); sleep 0.1; "
+		"kill -INT $!; wait $!; s=$?; kill -9 $p; ls $d; exit $s", CONTINUES, "still runs");
+	cr_expect(has(output, "NOT CHECKED: what was not seen"), "%s", output);
+	cr_expect_not(has(output, "\nconsan-"), "%s", output);
+}
+
+Test(ends, set_user_id)
+{
+	if (getuid())
+		cr_skip_test("only root can make such a program");
+	expect_script("cp $ends $d/x && chown 1 $d/x && chmod u+s $d/x && $run $d/x plain", 67, "gains rights");
+	expect_script("cp $ends $d/x && chmod u+s $d/x && $run $d/x plain", 66, "CS102");
 }
