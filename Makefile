@@ -48,7 +48,7 @@ MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libcons
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
 	libconsan/cuda libconsan/makers instrument/inject libconsan/cli libconsan/python libconsan/install kernels \
-	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit
+	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit tests/fuzz
 LIB_SRC =
 SIMD_SRC =
 include $(MODULES:%=%/module.mk)
@@ -143,8 +143,8 @@ TESTS = $(UNIT_TESTS) tests/install/install tests/mutants/test tests/cases/harne
 .SECONDARY: $(TESTS:%=$(BUILD)/%.o)
 JOBS ?= $(shell nproc)
 check: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM) $(CONFORM)_gpu
-	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-unit
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM) $(CONFORM)_gpu $(FUZZ_BIN)
+	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-corpus check-unit
 
 check-unit: $(TESTS:%=$(BUILD)/%)
 	$(V)export LSAN_OPTIONS=suppressions=tests/tools/lsan.supp:print_suppressions=0; \
