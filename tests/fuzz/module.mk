@@ -41,7 +41,7 @@ check-corpus: $(FUZZ_BIN) $(FUZZ_EVENTS)
 fuzz: $(FUZZ_EVENTS)
 	$(V)if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' \
 		| $(FUZZ_CLANG) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null; then \
-		$(MAKE) --no-print-directory -j$(JOBS) CC=$(FUZZ_CLANG) SAN=fuzz run-fuzz FUZZ_EVENTS='$(FUZZ_EVENTS)'; \
+		$(MAKE) --no-print-directory -j$(JOBS) CC='$(FUZZ_CLANG)' SAN=fuzz run-fuzz FUZZ_EVENTS='$(FUZZ_EVENTS)'; \
 	else echo "fuzz: not run: $(FUZZ_CLANG) with libFuzzer is not installed (Debian: clang)"; fi
 run-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/%)
 	$(V)bad=0; $(foreach t,$(FUZZ),mkdir -p $(BUILD)/tests/fuzz/seeds/$(t); \
