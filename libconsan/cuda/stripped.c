@@ -98,23 +98,27 @@ static void choose_needle(struct runtime *r)
 	}
 }
 
+/* The runtime of an archive, if it has one. */
+static bool read_archive(struct runtime *r, const struct elf *archive)
+{
+	if (archive_object(archive, &r->object))
+		r->text = elf_section(&r->object, ".text");
+	if (!r->text)
+		return false;
+	r->linked = base_alloc(r->text->sh_size + 1);
+	mark_linked(r);
+	choose_needle(r);
+	return true;
+}
+
 static struct runtime *open_runtime(const char *path)
 {
 	struct runtime *r = base_alloc(sizeof *r);
 	struct elf archive;
 
 	r->path = base_strdup(path);
-	if (!elf_map(&archive, path))
-		return r;
-	if (archive_object(&archive, &r->object))
-		r->text = elf_section(&r->object, ".text");
-	if (r->text) {
-		r->linked = base_alloc(r->text->sh_size + 1);
-		mark_linked(r);
-		choose_needle(r);
-	} else {
+	if (elf_map(&archive, path) && !read_archive(r, &archive))
 		elf_unmap(&archive);
-	}
 	return r;
 }
 
@@ -216,11 +220,25 @@ static void list_archives(glob_t *g, const char *path)
 	add(g, "/usr/lib/x86_64-linux-gnu/" ARCHIVE);
 }
 
+static void each_function(const struct runtime *r, uint64_t address,
+	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
+{
+	const struct symbols symbols = elf_symbols(&r->object,
+		elf_section_of_type(&r->object, SHT_SYMTAB));
+
+	for (size_t k = 0; k < symbols.n; k++) {
+		const elf_sym *s = &symbols.at[k];
+
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx == r->text - r->object.section
+				&& s->st_value < r->text->sh_size)
+			each(user, elf_symbol_name(&symbols, s), address + s->st_value, s->st_size);
+	}
+}
+
 bool stripped_functions(const struct elf *f, const char *path,
 	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
 {
 	const struct runtime *r = NULL;
-	struct symbols symbols;
 	glob_t g = { 0 };
 	uint64_t address;
 
@@ -231,15 +249,21 @@ bool stripped_functions(const struct elf *f, const char *path,
 			r = NULL;
 	}
 	globfree(&g);
-	if (!r)
-		return false;
-	symbols = elf_symbols(&r->object, elf_section_of_type(&r->object, SHT_SYMTAB));
-	for (size_t k = 0; k < symbols.n; k++) {
-		const elf_sym *s = &symbols.at[k];
+	if (r)
+		each_function(r, address, each, user);
+	return r;
+}
 
-		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx == r->text - r->object.section
-				&& s->st_value < r->text->sh_size)
-			each(user, elf_symbol_name(&symbols, s), address + s->st_value, s->st_size);
-	}
-	return true;
+bool stripped_search(const void *archive, size_t n, const struct elf *f,
+	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
+{
+	const struct elf bytes = { .at = archive, .size = n };
+	struct runtime r = { 0 };
+	uint64_t address;
+	bool found = read_archive(&r, &bytes) && find_text(&r, f, &address);
+
+	if (found)
+		each_function(&r, address, each, user);
+	free(r.linked);
+	return found;
 }
