@@ -177,12 +177,15 @@ void class_video(struct item *i, struct rng *r)
 /* What an H200 computes otherwise (deviation.def) is drawn by classes of its own: saturation, .min
  * and .max, .h1 of the destination, and the scales of vmad. */
 
-/* .b0 to .h1, or the whole word */
+enum { PARTS = 9, PARTS_WITHOUT_H1 = 8 };
+
+/* .b0 to .h0, .h1, or the whole word */
 static void draw_part(struct rng *r, unsigned choices, unsigned from, unsigned *at, unsigned *bits,
 	struct text *t)
 {
-	const unsigned k = rng_below(r, choices);
+	unsigned k = rng_below(r, choices);
 
+	k += choices == PARTS_WITHOUT_H1 && k >= 5;
 	*bits = k < 4 ? 8 : k < 6 ? 16 : 32;
 	*at = from + (k < 4 ? 8 * k : k < 6 ? 16 * (k - 4) : 0);
 	if (k < 6)
@@ -206,11 +209,11 @@ static void video_scalar(struct item *i, struct rng *r, bool deviates)
 	spell(v, &t);
 	text_printf(&t, " d");
 	if (!v->second)
-		draw_part(r, deviates ? 9 : 5, 0, &v->d[0], &v->dbits, &t);
+		draw_part(r, deviates ? PARTS : PARTS_WITHOUT_H1, 0, &v->d[0], &v->dbits, &t);
 	text_printf(&t, ", a");
-	draw_part(r, 9, 0, &v->a[0], &v->abits, &t);
+	draw_part(r, PARTS, 0, &v->a[0], &v->abits, &t);
 	text_printf(&t, ", b");
-	draw_part(r, 9, 32, &v->b[0], &v->bbits, &t);
+	draw_part(r, PARTS, 32, &v->b[0], &v->bbits, &t);
 	item_scalar(i, r, lane_video, "b32", shift ? "b32! b32~ b32!" : "b32! b32! b32!", "%s%s;", t.at,
 		v->second || v->dbits < 32 ? ", c" : "");
 	text_free(&t);
@@ -272,9 +275,9 @@ static void vmad(struct item *i, struct rng *r, bool deviates)
 	if (v->shift)
 		text_printf(&t, ".shr%u", v->shift);
 	text_printf(&t, " d, %sa", v->minus_a ? "-" : "");
-	draw_part(r, 9, 0, &v->a[0], &v->abits, &t);
+	draw_part(r, PARTS, 0, &v->a[0], &v->abits, &t);
 	text_printf(&t, ", %sb", v->minus_b ? "-" : "");
-	draw_part(r, 9, 32, &v->b[0], &v->bbits, &t);
+	draw_part(r, PARTS, 32, &v->b[0], &v->bbits, &t);
 	item_scalar(i, r, lane_vmad, "b32", "b32! b32! b32!", "%s, %sc;", t.at, v->minus_c ? "-" : "");
 	text_free(&t);
 }
