@@ -534,7 +534,6 @@ void reads_forget(struct reads_cluster *k, uint64_t at, uint64_t bytes)
 	each_in(k->reads, at, bytes, forget, NULL);
 }
 
-/* The location is another one from now on, at the same address. */
 static void renew(struct reads *r, struct reads_location *l, struct thread *t)
 {
 	(void)t;
@@ -544,7 +543,12 @@ static void renew(struct reads *r, struct reads_location *l, struct thread *t)
 	l->newest_only = false;
 }
 
-/* ---- a launch, a cluster ---- */
+void reads_renew(struct reads *r, uint64_t at, uint64_t bytes)
+{
+	each_in(r, at, bytes, renew, NULL);
+}
+
+/* ---- a launch ---- */
 
 struct reads *reads_open(const struct exec_launch *l, uint64_t id)
 {
@@ -556,6 +560,11 @@ struct reads *reads_open(const struct exec_launch *l, uint64_t id)
 	r->which = l->reads;
 	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull ^ id * 0xbf58476d1ce4e5b9ull;
 	return r;
+}
+
+bool reads_given_up(const struct reads *r)
+{
+	return r->off;
 }
 
 void reads_close(struct reads *r)
@@ -572,58 +581,4 @@ void reads_close(struct reads *r)
 	vec_free(&r->floor);
 	free(r->bucket);
 	free(r);
-}
-
-static void on_event(struct event_sink *s, const struct event *e)
-{
-	struct reads_cluster *k = (struct reads_cluster *)s;
-	const bool global = e->kind == EV_HEAP
-		|| (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL);
-
-	if (!global || !k->own)
-		reads_synchronize(k, e);
-	if (k->to && (!global || k->to->want_global))
-		k->to->event(k->to, e);
-}
-
-struct event_sink *reads_begin(struct cluster *c, struct event_sink *to)
-{
-	const bool own = !c->worker->reads && c->grid->polls_shared;
-	struct reads *r = own ? reads_open(c->grid->l, c->info.id + 1ull) : c->worker->reads;
-	const uint32_t warps = c->info.nctas * c->info.warps_per_cta;
-	struct reads_cluster *k;
-
-	if (!r)
-		return to;
-	k = base_alloc(sizeof *k);
-	*k = (struct reads_cluster){ .to = to, .reads = r, .own = own, .cluster = c,
-		.sink = { .event = on_event, .want_global = !own || (to && to->want_global) },
-		.thread = base_alloc(warps * LANES * sizeof *k->thread),
-		.overlooked = base_alloc(warps * sizeof *k->overlooked) };
-	for (uint32_t i = 0; i < c->info.nctas; i++) /* of an earlier cluster */
-		each_in(r, (uintptr_t)c->cta[i].shared, c->cta[i].shared_bytes, renew, NULL);
-	reads_sync_begin(k);
-	c->reads = k;
-	return &k->sink;
-}
-
-struct event_sink *reads_end(struct cluster *c)
-{
-	struct reads_cluster *k = c->reads;
-	struct event_sink *to = k ? k->to : c->sink;
-
-	if (!k)
-		return to;
-	for (uint32_t i = 0; i < c->info.nctas * c->info.warps_per_cta * LANES; i++)
-		reads_clear(&k->thread[i]);
-	reads_sync_end(k);
-	view_put(k->sc);
-	c->worker->reads_given_up |= k->reads->off;
-	if (k->own)
-		reads_close(k->reads);
-	free(k->thread);
-	free(k->overlooked);
-	free(k);
-	c->reads = NULL;
-	return to;
 }

@@ -121,13 +121,13 @@ void reads_write(struct reads_cluster *k, const struct event *e);
 void reads_weak(struct reads_cluster *k, const struct event *e);
 /* The host's address of the byte at this shared address */
 uint64_t reads_shared(const struct reads_cluster *k, unsigned cta, uint64_t at);
+/* The locations there are others from now on, at the same addresses. */
+void reads_renew(struct reads *r, uint64_t at, uint64_t bytes);
+bool reads_given_up(const struct reads *r);
 /* [at, at + bytes) is written at times that are not known, or by another owner. */
 void reads_forget(struct reads_cluster *k, uint64_t at, uint64_t bytes);
 /* ---- reads_sync.c ---- */
-void reads_sync_begin(struct reads_cluster *k);
-void reads_sync_end(struct reads_cluster *k);
 unsigned reads_reach(enum ev_scope scope); /* the greatest distance that the scope includes */
-void reads_synchronize(struct reads_cluster *k, const struct event *e);
 void reads_sc(struct reads *r, struct reads_cluster *k, struct thread *t, enum ev_scope scope);
 
 #endif

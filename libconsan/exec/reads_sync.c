@@ -1,5 +1,7 @@
-/* reads_sync: what events other than strong loads do to the model; see reads.h. */
+/* reads_sync: what the events of a cluster do to the model, see reads.h, other than strong loads. */
 #include "reads.h"
+
+#include "internal.h"
 
 #include <stdlib.h>
 
@@ -21,27 +23,6 @@ static void pass(struct reads *r, struct thread *to, const struct thread *from)
 		reads_join(r, &to->released[d], from->released[d]);
 	}
 	to->releases |= from->releases;
-}
-
-void reads_sync_begin(struct reads_cluster *k)
-{
-	k->barrier = base_alloc(k->cluster->info.nctas * READS_BARRIERS * sizeof *k->barrier);
-	k->waits = base_alloc(k->cluster->info.nctas * k->cluster->info.warps_per_cta * sizeof *k->waits);
-}
-
-void reads_sync_end(struct reads_cluster *k)
-{
-	for (uint32_t i = 0; i < k->cluster->info.nctas * READS_BARRIERS; i++)
-		reads_clear(&k->barrier[i]);
-	for (size_t i = 0; i < k->mbarrier.n; i++)
-		reads_clear(&k->mbarrier.at[i]);
-	reads_clear(&k->phase[0]);
-	reads_clear(&k->phase[1]);
-	reads_clear(&k->exited);
-	vec_free(&k->mbarrier);
-	number_map_free(&k->mbarrier_at);
-	free(k->barrier);
-	free(k->waits);
 }
 
 static void publish(struct reads_cluster *k, const struct event *e, struct thread *to)
@@ -204,7 +185,7 @@ static void copy(struct reads_cluster *k, const struct event_bulk *b)
 		forget_shared(k, cta, b->addr, b->bytes);
 }
 
-void reads_synchronize(struct reads_cluster *k, const struct event *e)
+static void synchronize(struct reads_cluster *k, const struct event *e)
 {
 	switch (e->kind) {
 	case EV_ACCESS:
@@ -264,4 +245,81 @@ void reads_synchronize(struct reads_cluster *k, const struct event *e)
 	default:
 		return;
 	}
+}
+
+/* ---- a cluster ---- */
+
+static void sync_begin(struct reads_cluster *k)
+{
+	k->barrier = base_alloc(k->cluster->info.nctas * READS_BARRIERS * sizeof *k->barrier);
+	k->waits = base_alloc(k->cluster->info.nctas * k->cluster->info.warps_per_cta * sizeof *k->waits);
+}
+
+static void sync_end(struct reads_cluster *k)
+{
+	for (uint32_t i = 0; i < k->cluster->info.nctas * READS_BARRIERS; i++)
+		reads_clear(&k->barrier[i]);
+	for (size_t i = 0; i < k->mbarrier.n; i++)
+		reads_clear(&k->mbarrier.at[i]);
+	reads_clear(&k->phase[0]);
+	reads_clear(&k->phase[1]);
+	reads_clear(&k->exited);
+	vec_free(&k->mbarrier);
+	number_map_free(&k->mbarrier_at);
+	free(k->barrier);
+	free(k->waits);
+}
+
+static void on_event(struct event_sink *s, const struct event *e)
+{
+	struct reads_cluster *k = (struct reads_cluster *)s;
+	const bool global = e->kind == EV_HEAP
+		|| (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL);
+
+	if (!global || !k->own)
+		synchronize(k, e);
+	if (k->to && (!global || k->to->want_global))
+		k->to->event(k->to, e);
+}
+
+struct event_sink *reads_begin(struct cluster *c, struct event_sink *to)
+{
+	const bool own = !c->worker->reads && c->grid->polls_shared;
+	struct reads *r = own ? reads_open(c->grid->l, c->info.id + 1ull) : c->worker->reads;
+	const uint32_t warps = c->info.nctas * c->info.warps_per_cta;
+	struct reads_cluster *k;
+
+	if (!r)
+		return to;
+	k = base_alloc(sizeof *k);
+	*k = (struct reads_cluster){ .to = to, .reads = r, .own = own, .cluster = c,
+		.sink = { .event = on_event, .want_global = !own || (to && to->want_global) },
+		.thread = base_alloc(warps * LANES * sizeof *k->thread),
+		.overlooked = base_alloc(warps * sizeof *k->overlooked) };
+	for (uint32_t i = 0; i < c->info.nctas; i++) /* of an earlier cluster */
+		reads_renew(r, (uintptr_t)c->cta[i].shared, c->cta[i].shared_bytes);
+	sync_begin(k);
+	c->reads = k;
+	return &k->sink;
+}
+
+struct event_sink *reads_end(struct cluster *c)
+{
+	struct reads_cluster *k = c->reads;
+	struct event_sink *to = k ? k->to : c->sink;
+
+	if (!k)
+		return to;
+	for (uint32_t i = 0; i < c->info.nctas * c->info.warps_per_cta * LANES; i++)
+		reads_clear(&k->thread[i]);
+	sync_end(k);
+	view_put(k->sc);
+	c->worker->reads_given_up |= reads_given_up(k->reads);
+	if (k->own)
+		reads_close(k->reads);
+	free(k->thread);
+	free(k->overlooked);
+	free(k);
+	c->reads = NULL;
+	return to;
 }
