@@ -289,7 +289,7 @@ Test(tcgen05, other_windows)
 
 	text_printf(&t, "%s%s%s", HEAD, code, TAIL);
 	cr_expect_eq(launch(c, t.at, memory, &e), CONSAN_OK, "%s", e.text);
-	cr_expect_eq(consan_findings(c), 1);
+	cr_expect_eq(consan_errors(c), 1);
 	for (unsigned k = 0; k < 128; k++)
 		cr_expect_eq(memory[k], k, "thread %u: %u", k, memory[k]);
 	text_free(&t);
