@@ -460,6 +460,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
+	__atomic_store_n(&c->check->hung, true, __ATOMIC_RELEASE);
 	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
 	if (rule == CS707)
@@ -502,13 +503,8 @@ static void time_is_up(struct check *k)
 
 void check_timed_out(struct check *k)
 {
-	const struct finding *const *found;
-	const size_t n = check_findings(k, &found);
-
-	for (size_t i = 0; i < n; i++)
-		if (found[i]->rule == CS705)
-			return;
-	time_is_up(k);
+	if (!__atomic_load_n(&k->hung, __ATOMIC_ACQUIRE))
+		time_is_up(k);
 }
 
 /* The last step of the side's warp: its wait. -1: none is kept. */

@@ -21,15 +21,16 @@
 static volatile sig_atomic_t child;     /* 0: it has ended */
 static volatile sig_atomic_t hurried;   /* a signal came when it had ended */
 static bool was_closed[STDERR_FILENO + 1];
-static struct sigaction old_pipe;
+static struct sigaction old_pipe, old_child;
 
 void open_standard(void)
 {
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN }, by_default = { .sa_handler = SIG_DFL };
 
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		was_closed[fd] = fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) == fd;
 	sigaction(SIGPIPE, &ignore, &old_pipe);
+	sigaction(SIGCHLD, &by_default, &old_child); /* else the program leaves no status */
 }
 
 /* ---- signals ---- */
@@ -62,6 +63,7 @@ static void run_child(const struct program *p, int exec_failed, const sigset_t *
 
 	set_environment(p->options, p->lib, p->dir);
 	sigaction(SIGPIPE, &old_pipe, NULL);
+	sigaction(SIGCHLD, &old_child, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (was_closed[fd])
@@ -112,7 +114,7 @@ static void wait_for_others(const char *dir, struct text *unseen)
 bool run_program(const struct program *p, int *status, struct text *unseen)
 {
 	struct display display = { .page = NULL };
-	int exec_failed[2], why, wait_status;
+	int exec_failed[2], why, wait_status = 0;
 	sigset_t all, old;
 	ssize_t n;
 	pid_t pid;

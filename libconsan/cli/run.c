@@ -101,19 +101,24 @@ static bool shard_of_environment(struct options *o)
 	return false;
 }
 
-/* The reports of an earlier run would be taken for this one's if it is killed. */
+/* The file of an earlier run would be taken for this one's if it is killed. A link stays one. */
+static void remove_report(const char *pattern)
+{
+	char *path = options_path(pattern, (long)getpid());
+	struct stat st;
+
+	if (!options_is_stdout(path) && is_file(path) && !lstat(path, &st)
+			&& (S_ISLNK(st.st_mode) || unlink(path)) && truncate(path, 0))
+		print_error("%s: %s", path, strerror(errno));
+	free(path);
+}
+
 static void remove_reports(const struct options *o)
 {
-	for (size_t i = 0; i < o->report.n; i++) {
-		char *path = options_path(o->report.at[i], (long)getpid());
-		struct stat st;
-
-		/* a link stays one */
-		if (!options_is_stdout(path) && !lstat(path, &st) && (S_ISREG(st.st_mode) || is_file(path))
-				&& (S_ISLNK(st.st_mode) || unlink(path)) && truncate(path, 0))
-			print_error("%s: %s", path, strerror(errno));
-		free(path);
-	}
+	for (size_t i = 0; i < o->report.n; i++)
+		remove_report(o->report.at[i]);
+	if (*o->log_file)
+		remove_report(o->log_file);
 }
 
 static int run_and_report(struct run *r)

@@ -30,7 +30,7 @@ struct program {
 	const char *dir;        /* folder of the record files */
 };
 /* At the start: opens the standard descriptors that are closed, so that no file of ours gets one, and
- * ignores SIGPIPE: reports go on if nobody reads stderr. The program has both as they were. */
+ * ignores SIGPIPE: reports go on if nobody reads stderr. The program has them as they were. */
 void open_standard(void);
 /* Runs the program and waits for it and the processes that it leaves behind. *status: its exit status,
  * 128 + n if signal n ended it. unseen: lines about processes that still run. False: it could not be

@@ -379,6 +379,8 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	note_identical(c, &running, &d, &r);
 	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
 	explain_unchecked(l, f, &r, why);
+	if (!l->ended && !l->fault)
+		check_timed_out(running.check);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(running.check);

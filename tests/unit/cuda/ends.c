@@ -161,6 +161,12 @@ static void expect_script(const char *text, int status, const char *piece)
 	cr_assert(!piece || has(output, piece), "%s\nno \"%s\" in\n%s", text, piece, output);
 }
 
+/* As started by a process that ignores the end of its children. */
+Test(ends, ignored_signals)
+{
+	expect_script("trap '' CHLD PIPE; exec $run --error-exitcode=0 $ends plain", CONTINUES, "CS102");
+}
+
 /* Nobody reads what consan-run prints; its standard descriptors are closed. */
 Test(ends, without_anybody_listening, .timeout = 100)
 {
