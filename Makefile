@@ -30,8 +30,9 @@ endif
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
 SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
-# for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects
-SANFLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
+# for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects. fuzz.sh has it stop at the
+# first; without, all are listed.
+SANFLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fsanitize-recover=undefined -fno-omit-frame-pointer -O1
 # for `make coverage`
 SANFLAGS_cover = --coverage -O1
 SANFLAGS = $(SANFLAGS_$(SAN))
@@ -104,6 +105,13 @@ deps:
 	@$(if $(OWN_CUDA),libconsan/install/cuda.sh build/cuda,command -v $(NVCC) >/dev/null || { \
 		echo "deps: $(NVCC) not found. Without NVCC=, make takes nvcc from PATH or installs it."; exit 1; })
 
+# For builds by clang and `make fuzz`; nothing else needs it.
+deps-clang:
+	@command -v clang >/dev/null || { $(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive $(if $(filter 0,$(shell id -u)),,sudo) apt-get install -y -qq \
+		--no-install-recommends clang libclang-rt-dev >/dev/null; } || \
+		{ echo "deps-clang: clang cannot be installed"; exit 1; }
+
 no-nvcc:
 	@echo "nvcc not found: run make deps, which installs it into build/cuda; or put CUDA Toolkit 13's"
 	@echo "on PATH; or give NVCC=/path/to/nvcc."; exit 1
@@ -164,24 +172,29 @@ layers: $(OBJ) $(CUDA_OBJ) $(MAKERS_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
 # Those that need no program and few seconds, for builds by other compilers and with sanitizers. Of the
-# specimens some of each folder.
+# specimens a few.
 FAST_TESTS = $(addprefix tests/unit/, base/base base/pool options/options event/event ptx/ptx origin/origin \
 	exec/exec exec/ops exec/lanes exec/num exec/tensor exec/tcgen05 exec/tcgen05_mma exec/reads exec/clc \
 	shadow/shadow shadow/global check/check check/litmus check/pairs check/tensor finding/banks finding/group \
 	finding/results finding/history reports/report reports/formats reports/exports session/consan)
-FAST_CASES = $(wildcard tests/cases/*/cs?0[12]*.ptx)
+FAST_CASES = tests/cases/*/cs?01*.ptx
 check-fast: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases
 	$(V)$(MAKE) --no-print-directory TESTS='$(FAST_TESTS)' check-unit
+	$(V)CASES='$(FAST_CASES)' $(BUILD)/tests/cases/harness/cases --filter cases/specimen
 	$(V)$(MAKE) --no-print-directory FUZZ_TARGETS='$(filter-out events,$(FUZZ_TARGETS))' check-corpus FUZZ_EVENTS=
 
 # Criterion's processes do not run under ThreadSanitizer, so this runs programs.
 check-threads: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads
+check-threads-fast: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
+	$(V)$(MAKE) --no-print-directory SAN=thread THREADS='--async=late "--backend=gpu-emulated --jobs=16"' run-threads
+THREADS = --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"
 run-threads:
 	$(V)export TSAN_OPTIONS=suppressions=tests/tools/tsan.supp:exitcode=99; bad=; \
-	for how in --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
+	for how in $(THREADS); do \
 		for k in $(KERNELS:%=$(BUILD)/%); do \
 			echo "$$how $$k"; $(BUILD)/consan-run --quiet --log-file=/dev/null --jobs=4 $$how $$k >/dev/null || bad="$$bad $$k"; \
 		done; done; \
@@ -200,5 +213,5 @@ coverage: deps
 	$(V)-$(MAKE) --no-print-directory SAN=cover TESTS='$(COVER)' check-unit check-corpus >build-coversan/tests.txt 2>&1
 	$(V)tests/tools/coverage.sh build-coversan
 
-.PHONY: check-fast coverage check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
+.PHONY: check-fast coverage deps-clang check-threads-fast check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
 -include $(shell find $(BUILD) \( -path build/cuda -o -path '$(BUILD)/venv*' \) -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -5,7 +5,7 @@
 folder=$1 seconds=$2 t=$3
 log=$folder/$t.log
 mkdir -p "$folder/found" "$folder/corpus/$t"
-"$folder/$t" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -max_len=100000 \
+UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$folder/$t" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -max_len=100000 \
 	-artifact_prefix="$folder/found/$t-" "$folder/corpus/$t" "$folder/seeds/$t" >"$log" 2>&1
 status=$?
 runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
