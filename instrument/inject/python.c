@@ -1,5 +1,5 @@
-/* python: what the Python package (libconsan/python) asks of the process in GPU mode; it finds these
- * functions by name. */
+/* python: what the Python package (libconsan/python) asks of the process in GPU mode; it finds
+ * these functions by name. */
 #include "internal.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 void *consan_run_function(const char *name);
 struct consan *consan_run_session(void);
 
-/* A function of consan.h that can be used on the session of the program; NULL: no such one. Kernels are
- * launched by the program only. */
+/* A function of consan.h that can be used on the session of the program; NULL: no such one. Kernels
+ * are launched by the program only. */
 VISIBLE void *consan_run_function(const char *name)
 {
 	static const struct { const char *name; void (*call)(void); } all[] = {

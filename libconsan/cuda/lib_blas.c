@@ -45,7 +45,8 @@ CALL(int, cublasDestroy_v2, void *handle)
 
 CALL(int, cublasGetVersion_v2, void *handle, int *version)
 {
-	int (*property)(int type, int *value) = (int (*)(int, int *))library_own("libcublas.so", "cublasGetProperty");
+	int (*property)(int type, int *value) =
+		(int (*)(int, int *))library_own("libcublas.so", "cublasGetProperty");
 	int part[3] = { 13, 0, 0 };
 
 	if (!version)
@@ -88,8 +89,8 @@ PROPERTY(cublasSetSmCountTarget, cublasGetSmCountTarget, int, sm_count)
 
 /* ---- copies between host and device ---- */
 
-static int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows,
-	enum cudaMemcpyKind kind, void *stream, bool async)
+static int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+	size_t rows, enum cudaMemcpyKind kind, void *stream, bool async)
 {
 	int error = async
 		? (int)cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, rows, kind, stream)
@@ -99,15 +100,30 @@ static int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, 
 }
 
 #define COPIES(set, get, kind) \
-	CALL(int, cublas##set##Vector, int n, int bytes, const void *x, int incx, void *y, int incy) \
-	{ return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, NULL, false); } \
-	CALL(int, cublas##set##VectorAsync, int n, int bytes, const void *x, int incx, void *y, int incy, void *stream) \
-	{ return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, stream, true); } \
-	CALL(int, cublas##set##Matrix, int rows, int cols, int bytes, const void *a, int lda, void *b, int ldb) \
-	{ return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, cols, kind, NULL, false); } \
-	CALL(int, cublas##set##MatrixAsync, int rows, int cols, int bytes, const void *a, int lda, void *b, int ldb, \
-		void *stream) \
-	{ return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, cols, kind, stream, true); }
+	CALL(int, cublas##set##Vector, int n, int bytes, const void *x, int incx, void *y, \
+		int incy) \
+	{ \
+		return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, \
+			NULL, false); \
+	} \
+	CALL(int, cublas##set##VectorAsync, int n, int bytes, const void *x, int incx, void *y, \
+		int incy, void *stream) \
+	{ \
+		return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, \
+			stream, true); \
+	} \
+	CALL(int, cublas##set##Matrix, int rows, int cols, int bytes, const void *a, int lda, \
+		void *b, int ldb) \
+	{ \
+		return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, \
+			cols, kind, NULL, false); \
+	} \
+	CALL(int, cublas##set##MatrixAsync, int rows, int cols, int bytes, const void *a, int lda, \
+		void *b, int ldb, void *stream) \
+	{ \
+		return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, \
+			cols, kind, stream, true); \
+	}
 COPIES(Set, , cudaMemcpyHostToDevice)
 COPIES(Get, , cudaMemcpyDeviceToHost)
 
@@ -127,7 +143,8 @@ const void *scalar_at(const struct scalar *s)
 	return s->device ? s->device : s->host;
 }
 
-void blas_vector(struct library_call *call, bool write, const void *at, long n, long step, size_t bytes)
+void blas_vector(struct library_call *call, bool write, const void *at, long n, long step,
+	size_t bytes)
 {
 	size_t pitch = (size_t)labs(step) * bytes;
 
@@ -139,9 +156,10 @@ void blas_vector(struct library_call *call, bool write, const void *at, long n, 
 		library_span(call, write, at, bytes, pitch, (size_t)n, 0, 1);
 }
 
-void blas_matrix(struct library_call *call, bool write, const void *at, long rows, long columns, long ld,
-	size_t bytes)
+void blas_matrix(struct library_call *call, bool write, const void *at, long rows, long columns,
+	long ld, size_t bytes)
 {
 	if (rows > 0 && columns > 0)
-		library_span(call, write, at, (size_t)rows * bytes, (size_t)ld * bytes, (size_t)columns, 0, 1);
+		library_span(call, write, at, (size_t)rows * bytes, (size_t)ld * bytes,
+			(size_t)columns, 0, 1);
 }

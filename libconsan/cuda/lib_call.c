@@ -1,4 +1,5 @@
-/* lib_call: see library.h: calls are put on streams, counted, and find the libraries that do the work. */
+/* lib_call: see library.h: calls are put on streams, counted, and find the libraries that do the
+ * work. */
 #include "library.h"
 
 #include <dlfcn.h>
@@ -26,12 +27,14 @@ void *host_function(enum host_library l, const char *name)
 	void *function;
 
 	pthread_mutex_lock(&opened[l].lock);
-	for (unsigned i = 0; !opened[l].tried && i < ARRAY_SIZE(host[l].file) && host[l].file[i]; i++)
+	for (unsigned i = 0; !opened[l].tried && i < ARRAY_SIZE(host[l].file) && host[l].file[i];
+		i++)
 		if (!opened[l].handle)
 			opened[l].handle = dlopen(host[l].file[i], RTLD_LAZY | RTLD_LOCAL);
 	if (!opened[l].tried && !opened[l].handle)
-		remark(REMARK_CALL_UNSUPPORTED, "%s, as %s is not installed (Debian: apt install %s)",
-			host[l].calls, host[l].file[0], host[l].package);
+		remark(REMARK_CALL_UNSUPPORTED,
+			"%s, as %s is not installed (Debian: apt install %s)", host[l].calls,
+			host[l].file[0], host[l].package);
 	opened[l].tried = true;
 	function = opened[l].handle ? dlsym(opened[l].handle, name) : NULL;
 	pthread_mutex_unlock(&opened[l].lock);
@@ -46,7 +49,8 @@ static void *real_dlsym(void *handle, const char *name)
 
 	if (!real) {
 		c = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-		real = (void *(*)(void *, const char *))(c ? dlvsym(c, "dlsym", "GLIBC_2.2.5") : NULL);
+		real = (void *(*)(void *, const char *))(
+			c ? dlvsym(c, "dlsym", "GLIBC_2.2.5") : NULL);
 	}
 	return real ? real(handle, name) : NULL;
 }
@@ -80,7 +84,10 @@ void *library_own(const char *file, const char *name)
 /* ---- what was called, for the report ---- */
 
 struct row { const char *name; unsigned long long calls; };
-static struct { pthread_mutex_t lock; VEC(struct row) row; } called = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct {
+	pthread_mutex_t lock;
+	VEC(struct row) row;
+} called = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void count(const char *name)
 {
@@ -118,8 +125,8 @@ void library_end(void)
 		if (k < NAMED)
 			text_printf(&names, "%s%s", k ? ", " : "", called.row.at[k].name);
 	}
-	remark(REMARK_NOTE, "%llu library call%s ran on the CPU, unchecked: %s%s", calls, calls == 1 ? "" : "s",
-		names.at, called.row.n > NAMED ? ", ..." : "");
+	remark(REMARK_NOTE, "%llu library call%s ran on the CPU, unchecked: %s%s", calls,
+		calls == 1 ? "" : "s", names.at, called.row.n > NAMED ? ", ..." : "");
 	text_free(&names);
 }
 
@@ -134,10 +141,12 @@ void library_span(struct library_call *call, bool write, const void *at, size_t 
 	size_t rows, size_t slice, size_t slices)
 {
 	if (width && rows && slices)
-		call->span[call->nspans++] = (struct library_span){ at, width, pitch, rows, slice, slices, write };
+		call->span[call->nspans++] =
+			(struct library_span){ at, width, pitch, rows, slice, slices, write };
 }
 
-int library_accesses(const void *stream, const char *name, const struct library_span *span, unsigned n)
+int library_accesses(const void *stream, const char *name, const struct library_span *span,
+	unsigned n)
 {
 	(void)stream;
 	for (unsigned k = 0; k < n; k++) {
@@ -146,7 +155,8 @@ int library_accesses(const void *stream, const char *name, const struct library_
 
 		if (!mem_check(s->at, bytes))
 			continue;
-		remark(REMARK_NOTE, "%s %s %zu B at %p, which are in no allocation that the device can access",
+		remark(REMARK_NOTE,
+			"%s %s %zu B at %p, which are in no allocation that the device can access",
 			name, s->write ? "writes" : "reads", bytes, s->at);
 		return cudaErrorIllegalAddress;
 	}

@@ -1,5 +1,5 @@
-/* lib_fft: cuFFT by FFTW, whose layouts cuFFT has taken over. A plan of FFTW is made for each execution,
- * by estimation, as it is one for these addresses. */
+/* lib_fft: cuFFT by FFTW, whose layouts cuFFT has taken over. A plan of FFTW is made for each
+ * execution, by estimation, as it is one for these addresses. */
 #include "library.h"
 
 #include <pthread.h>
@@ -11,11 +11,21 @@
 	int name(__VA_ARGS__)
 
 enum { /* cufftResult */
-	FFT_SUCCESS = 0, FFT_INVALID_PLAN = 1, FFT_INVALID_TYPE = 3, FFT_INVALID_VALUE = 4, FFT_EXEC_FAILED = 6,
-	FFT_INVALID_SIZE = 8, FFT_NOT_SUPPORTED = 16,
+	FFT_SUCCESS = 0,
+	FFT_INVALID_PLAN = 1,
+	FFT_INVALID_TYPE = 3,
+	FFT_INVALID_VALUE = 4,
+	FFT_EXEC_FAILED = 6,
+	FFT_INVALID_SIZE = 8,
+	FFT_NOT_SUPPORTED = 16,
 };
 enum { /* cufftType: bit 6 is set for doubles */
-	R2C = 0x2a, C2R = 0x2c, C2C = 0x29, DOUBLES = 0x40, D2Z = R2C | DOUBLES, Z2D = C2R | DOUBLES,
+	R2C = 0x2a,
+	C2R = 0x2c,
+	C2C = 0x29,
+	DOUBLES = 0x40,
+	D2Z = R2C | DOUBLES,
+	Z2D = C2R | DOUBLES,
 	Z2Z = C2C | DOUBLES,
 };
 enum { RANKS = 3 };
@@ -65,7 +75,8 @@ static bool is_type(int type)
 	return (type & ~DOUBLES) == R2C || (type & ~DOUBLES) == C2R || (type & ~DOUBLES) == C2C;
 }
 
-static bool set_layout(struct layout *l, int rank, const long long *embed, long long stride, long long distance)
+static bool set_layout(struct layout *l, int rank, const long long *embed, long long stride,
+	long long distance)
 {
 	*l = (struct layout){ .basic = !embed };
 	for (int k = 0; embed && k < rank; k++) {
@@ -80,11 +91,12 @@ static bool set_layout(struct layout *l, int rank, const long long *embed, long 
 	return true;
 }
 
-static int make(int handle, int rank, const long long *n, const long long *in_embed, long long in_stride,
-	long long in_distance, const long long *out_embed, long long out_stride, long long out_distance, int type,
-	long long batch, size_t *work)
+static int make(int handle, int rank, const long long *n, const long long *in_embed,
+	long long in_stride, long long in_distance, const long long *out_embed,
+	long long out_stride, long long out_distance, int type, long long batch, size_t *work)
 {
-	struct plan *p = plan_of(handle), made = { .type = type, .rank = rank, .batch = (int)batch };
+	struct plan *p = plan_of(handle);
+	struct plan made = { .type = type, .rank = rank, .batch = (int)batch };
 
 	if (!p)
 		return FFT_INVALID_PLAN;
@@ -109,12 +121,12 @@ static int make(int handle, int rank, const long long *n, const long long *in_em
 	return FFT_SUCCESS;
 }
 
-CALL(cufftMakePlanMany64, int handle, int rank, long long *n, long long *in_embed, long long in_stride,
-	long long in_distance, long long *out_embed, long long out_stride, long long out_distance, int type,
-	long long batch, size_t *work)
+CALL(cufftMakePlanMany64, int handle, int rank, long long *n, long long *in_embed,
+	long long in_stride, long long in_distance, long long *out_embed, long long out_stride,
+	long long out_distance, int type, long long batch, size_t *work)
 {
-	return make(handle, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance, type, batch,
-		work);
+	return make(handle, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride,
+		out_distance, type, batch, work);
 }
 
 static const long long *wide(long long to[RANKS], const int *from, int rank)
@@ -124,28 +136,36 @@ static const long long *wide(long long to[RANKS], const int *from, int rank)
 	return from ? to : NULL;
 }
 
-CALL(cufftMakePlanMany, int handle, int rank, int *n, int *in_embed, int in_stride, int in_distance, int *out_embed,
-	int out_stride, int out_distance, int type, int batch, size_t *work)
+CALL(cufftMakePlanMany, int handle, int rank, int *n, int *in_embed, int in_stride, int in_distance,
+	int *out_embed, int out_stride, int out_distance, int type, int batch, size_t *work)
 {
 	long long size[RANKS], in[RANKS], out[RANKS];
 
-	return make(handle, rank, wide(size, n, rank), wide(in, in_embed, rank), in_stride, in_distance,
-		wide(out, out_embed, rank), out_stride, out_distance, type, batch, work);
+	return make(handle, rank, wide(size, n, rank), wide(in, in_embed, rank), in_stride,
+		in_distance, wide(out, out_embed, rank), out_stride, out_distance, type, batch,
+		work);
 }
 
 /* Types are cudaDataType: single and double, real and complex. */
-CALL(cufftXtMakePlanMany, int handle, int rank, long long *n, long long *in_embed, long long in_stride,
-	long long in_distance, int in_type, long long *out_embed, long long out_stride, long long out_distance,
-	int out_type, long long batch, size_t *work, int execution)
+CALL(cufftXtMakePlanMany, int handle, int rank, long long *n, long long *in_embed,
+	long long in_stride, long long in_distance, int in_type, long long *out_embed,
+	long long out_stride, long long out_distance, int out_type, long long batch, size_t *work,
+	int execution)
 {
-	static const struct { int in, out, type; } row[] = {
-		{ 4, 4, C2C }, { 0, 4, R2C }, { 4, 0, C2R }, { 5, 5, Z2Z }, { 1, 5, D2Z }, { 5, 1, Z2D },
+	static const struct { int in, out, type;
+	} row[] = {
+		{ 4, 4, C2C },
+		{ 0, 4, R2C },
+		{ 4, 0, C2R },
+		{ 5, 5, Z2Z },
+		{ 1, 5, D2Z },
+		{ 5, 1, Z2D },
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(row); k++)
 		if (row[k].in == in_type && row[k].out == out_type)
-			return make(handle, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride,
-				out_distance, row[k].type, batch, work);
+			return make(handle, rank, n, in_embed, in_stride, in_distance, out_embed,
+				out_stride, out_distance, row[k].type, batch, work);
 	library_refused(__func__, "for these types");
 	return FFT_NOT_SUPPORTED;
 }
@@ -190,11 +210,11 @@ CALL(cufftPlan3d, int *out, int nx, int ny, int nz, int type)
 	PLAN(cufftMakePlan3d(*out, nx, ny, nz, type, NULL));
 }
 
-CALL(cufftPlanMany, int *out, int rank, int *n, int *in_embed, int in_stride, int in_distance, int *out_embed,
-	int out_stride, int out_distance, int type, int batch)
+CALL(cufftPlanMany, int *out, int rank, int *n, int *in_embed, int in_stride, int in_distance,
+	int *out_embed, int out_stride, int out_distance, int type, int batch)
 {
-	PLAN(cufftMakePlanMany(*out, rank, n, in_embed, in_stride, in_distance, out_embed, out_stride, out_distance,
-		type, batch, NULL));
+	PLAN(cufftMakePlanMany(*out, rank, n, in_embed, in_stride, in_distance, out_embed,
+		out_stride, out_distance, type, batch, NULL));
 }
 
 /* No device memory is needed beside the operands. */
@@ -221,8 +241,8 @@ CALL(cufftEstimate3d, int nx, int ny, int nz, int type, size_t *work)
 	return no_work(work);
 }
 
-CALL(cufftEstimateMany, int rank, int *n, int *in_embed, int in_stride, int in_distance, int *out_embed,
-	int out_stride, int out_distance, int type, int batch, size_t *work)
+CALL(cufftEstimateMany, int rank, int *n, int *in_embed, int in_stride, int in_distance,
+	int *out_embed, int out_stride, int out_distance, int type, int batch, size_t *work)
 {
 	return no_work(work);
 }
@@ -254,9 +274,10 @@ CALL(cufftSetStream, int handle, void *stream)
 
 /* ---- execution ---- */
 
-/* The basic layout has no gaps, but that real numbers transformed in place have the room of the complex
- * ones. complex: of this side; halved: the last dimension of complex numbers is n/2 + 1. */
-static struct layout layout_of(const struct plan *p, const struct layout *given, bool complex, bool in_place)
+/* The basic layout has no gaps, but that real numbers transformed in place have the room of the
+ * complex ones. complex: of this side; halved: the last dimension of complex numbers is n/2 + 1. */
+static struct layout layout_of(const struct plan *p, const struct layout *given, bool complex,
+	bool in_place)
 {
 	const bool real = (p->type & ~DOUBLES) != C2C;
 	const int last = p->n[p->rank - 1];
@@ -294,9 +315,11 @@ static size_t extent(const struct plan *p, const struct layout *l, bool complex)
 	return (last + 1) * element(p, complex);
 }
 
-static void note(struct transform *t, bool write, const void *at, const struct layout *l, bool complex)
+static void note(struct transform *t, bool write, const void *at, const struct layout *l,
+	bool complex)
 {
-	size_t bytes = extent(&t->plan, l, complex), step = (size_t)l->distance * element(&t->plan, complex);
+	size_t bytes = extent(&t->plan, l, complex);
+	size_t step = (size_t)l->distance * element(&t->plan, complex);
 	size_t batch = (size_t)t->plan.batch;
 
 	if (step >= bytes || batch == 1)
@@ -315,10 +338,12 @@ static bool complex_out(const struct plan *p)
 	return (p->type & ~DOUBLES) != C2R;
 }
 
-typedef void *plan_complex(int rank, const int *n, int batch, void *in, const int *in_embed, int in_stride,
-	int in_distance, void *out, const int *out_embed, int out_stride, int out_distance, int sign, unsigned flags);
-typedef void *plan_real(int rank, const int *n, int batch, void *in, const int *in_embed, int in_stride,
-	int in_distance, void *out, const int *out_embed, int out_stride, int out_distance, unsigned flags);
+typedef void *plan_complex(int rank, const int *n, int batch, void *in, const int *in_embed,
+	int in_stride, int in_distance, void *out, const int *out_embed, int out_stride,
+	int out_distance, int sign, unsigned flags);
+typedef void *plan_real(int rank, const int *n, int batch, void *in, const int *in_embed,
+	int in_stride, int in_distance, void *out, const int *out_embed, int out_stride,
+	int out_distance, unsigned flags);
 typedef void use_plan(void *plan);
 
 static void *fftw(const struct plan *p, const char *name)
@@ -329,17 +354,21 @@ static void *fftw(const struct plan *p, const char *name)
 	return host_function(p->type & DOUBLES ? HOST_FFT : HOST_FFTF, symbol);
 }
 
-static void *plan_fftw(const struct transform *t, void *in, const struct layout *i, const struct layout *o)
+static void *plan_fftw(const struct transform *t, void *in, const struct layout *i,
+	const struct layout *o)
 {
 	enum { UNALIGNED = 1 << 1, ESTIMATE = 1 << 6 };
 	const struct plan *p = &t->plan;
 	const int kind = p->type & ~DOUBLES;
 
 	if (kind == C2C)
-		return ((plan_complex *)fftw(p, "plan_many_dft"))(p->rank, p->n, p->batch, in, i->embed, i->stride,
-			i->distance, t->out, o->embed, o->stride, o->distance, t->direction, ESTIMATE | UNALIGNED);
-	return ((plan_real *)fftw(p, kind == R2C ? "plan_many_dft_r2c" : "plan_many_dft_c2r"))(p->rank, p->n, p->batch,
-		in, i->embed, i->stride, i->distance, t->out, o->embed, o->stride, o->distance, ESTIMATE | UNALIGNED);
+		return ((plan_complex *)fftw(p, "plan_many_dft"))(p->rank, p->n, p->batch, in,
+			i->embed, i->stride, i->distance, t->out, o->embed, o->stride, o->distance,
+			t->direction, ESTIMATE | UNALIGNED);
+	return ((plan_real *)fftw(p,
+		kind == R2C ? "plan_many_dft_r2c" : "plan_many_dft_c2r"))(p->rank, p->n, p->batch,
+		in, i->embed, i->stride, i->distance, t->out, o->embed, o->stride, o->distance,
+		ESTIMATE | UNALIGNED);
 }
 
 static void run(struct library_call *call)
@@ -377,7 +406,10 @@ static void run(struct library_call *call)
 static int execute(const char *name, int handle, int type, void *in, void *out, int direction)
 {
 	const struct plan *p = plan_of(handle);
-	struct transform t = { .call = { .name = name, .run = run }, .in = in, .out = out, .direction = direction };
+	struct transform t = { .call = { .name = name, .run = run },
+		.in = in,
+		.out = out,
+		.direction = direction };
 	struct layout i, o;
 
 	if (!p || !p->rank)

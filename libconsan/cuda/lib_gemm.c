@@ -1,5 +1,5 @@
-/* lib_gemm: see lib_gemm.h. The operands are converted to one type, which a BLAS multiplies: float, or
- * double for doubles and for integers, whose sums it holds exactly. */
+/* lib_gemm: see lib_gemm.h. The operands are converted to one type, which a BLAS multiplies: float,
+ * or double for doubles and for integers, whose sums it holds exactly. */
 #include "lib_gemm.h"
 
 #include <math.h>
@@ -44,13 +44,15 @@ static int work_type(const struct product *p)
 }
 
 /* op(M) without gaps, in columns; rows and columns: of op(M). */
-static void *gather(const struct matrix *m, const char *from, int op, int rows, int columns, int type)
+static void *gather(const struct matrix *m, const char *from, int op, int rows, int columns,
+	int type)
 {
 	void *to = base_alloc((size_t)rows * (size_t)columns * element_bytes(type) + 1);
 
 	for (long j = 0; j < columns; j++)
 		for (long i = 0; i < rows; i++) {
-			double complex v = element_load(m->type, from, op == BLAS_N ? place(m, i, j) : place(m, j, i));
+			double complex v = element_load(m->type, from,
+				op == BLAS_N ? place(m, i, j) : place(m, j, i));
 
 			element_store(type, to, (size_t)(i + j * rows), op == BLAS_C ? conj(v) : v);
 		}
@@ -91,12 +93,14 @@ static void finish(const struct product *p, int k, const void *sum, int type)
 		}
 }
 
-typedef void gemm(const char *op_a, const char *op_b, const int *m, const int *n, const int *k, const void *alpha,
-	const void *a, const int *lda, const void *b, const int *ldb, const void *beta, void *c, const int *ldc);
+typedef void gemm(const char *op_a, const char *op_b, const int *m, const int *n, const int *k,
+	const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
+	const void *beta, void *c, const int *ldc);
 
 static gemm *gemm_of(int type)
 {
-	const char *name = type == EL_R32 ? "sgemm_" : type == EL_R64 ? "dgemm_" : type == EL_C32 ? "cgemm_" : "zgemm_";
+	const char *name = type == EL_R32 ? "sgemm_" : type == EL_R64 ? "dgemm_"
+		: type == EL_C32 ? "cgemm_" : "zgemm_";
 
 	return (gemm *)host_function(HOST_BLAS, name);
 }
@@ -134,14 +138,15 @@ static void multiply(struct library_call *call)
 static void accesses(struct product *p, const struct matrix *m, bool write)
 {
 	const size_t bytes = element_bytes(m->type);
-	const long width = m->row_major ? m->columns : m->rows, lines = m->row_major ? m->rows : m->columns;
+	const long width = m->row_major ? m->columns : m->rows;
+	const long lines = m->row_major ? m->rows : m->columns;
 
 	if (m->array)
-		/* the matrices themselves are known only when its turn has come: they are not noted */
+		/* the matrices are known only when its turn has come: they are not noted */
 		library_span(&p->call, false, m->at, sizeof(void *) * (size_t)p->batch, 0, 1, 0, 1);
 	else if (m->stride >= 0 && width > 0 && lines > 0)
-		library_span(&p->call, write, m->at, (size_t)width * bytes, (size_t)m->ld * bytes, (size_t)lines,
-			(size_t)m->stride * bytes, m->stride ? (size_t)p->batch : 1);
+		library_span(&p->call, write, m->at, (size_t)width * bytes, (size_t)m->ld * bytes,
+			(size_t)lines, (size_t)m->stride * bytes, m->stride ? (size_t)p->batch : 1);
 }
 
 static void note_accesses(struct product *p)
@@ -156,16 +161,20 @@ static void note_accesses(struct product *p)
 		accesses(p, &p->c, false);
 	accesses(p, &p->d, true);
 	if (p->bias)
-		library_span(&p->call, false, p->bias, (size_t)p->d.rows * element_bytes(p->bias_type), 0, 1, 0, 1);
+		library_span(&p->call, false, p->bias,
+			(size_t)p->d.rows * element_bytes(p->bias_type), 0, 1, 0, 1);
 	if (p->alpha.device)
-		library_span(&p->call, false, p->alpha.device, element_bytes(p->scale_type), 0, 1, 0, 1);
+		library_span(&p->call, false, p->alpha.device, element_bytes(p->scale_type), 0, 1,
+			0, 1);
 	if (p->beta.device)
-		library_span(&p->call, false, p->beta.device, element_bytes(p->scale_type), 0, 1, 0, 1);
+		library_span(&p->call, false, p->beta.device, element_bytes(p->scale_type), 0, 1, 0,
+			1);
 }
 
 static bool is_short(const struct matrix *m)
 {
-	return m->rows < 0 || m->columns < 0 || m->ld < (m->row_major ? m->columns : m->rows) || m->ld < 1;
+	return m->rows < 0 || m->columns < 0 || m->ld < (m->row_major ? m->columns : m->rows)
+		|| m->ld < 1;
 }
 
 static bool can_store(int type)
@@ -178,10 +187,11 @@ int product_issue(struct product *p)
 	const bool is_complex = p->scale_type == EL_C32 || p->scale_type == EL_C64;
 
 	if (is_short(&p->a) || is_short(&p->b) || is_short(&p->c) || is_short(&p->d) || p->batch < 0
-			|| p->op_a < BLAS_N || p->op_a > BLAS_C || p->op_b < BLAS_N || p->op_b > BLAS_C)
+		|| p->op_a < BLAS_N || p->op_a > BLAS_C || p->op_b < BLAS_N || p->op_b > BLAS_C)
 		return BLAS_INVALID_VALUE;
-	if (p->scale_type < 0 || !element_bytes(p->a.type) || !element_bytes(p->b.type) || !element_bytes(p->c.type)
-			|| !can_store(p->d.type) || is_complex != element_is_complex(p->d.type)) {
+	if (p->scale_type < 0 || !element_bytes(p->a.type) || !element_bytes(p->b.type)
+		|| !element_bytes(p->c.type) || !can_store(p->d.type)
+		|| is_complex != element_is_complex(p->d.type)) {
 		library_refused(p->call.name, "for these types");
 		return BLAS_NOT_SUPPORTED;
 	}
@@ -198,16 +208,17 @@ int product_issue(struct product *p)
 
 struct shape { int op_a, op_b, m, n, k; };
 
-static struct matrix operand(const void *at, int type, int op, int rows, int columns, int ld, long long stride,
-	bool array)
+static struct matrix operand(const void *at, int type, int op, int rows, int columns, int ld,
+	long long stride, bool array)
 {
-	return (struct matrix){ at, type, op == BLAS_N ? rows : columns, op == BLAS_N ? columns : rows, ld, stride,
-		false, array };
+	return (struct matrix){ at, type, op == BLAS_N ? rows : columns,
+		op == BLAS_N ? columns : rows, ld, stride, false, array };
 }
 
-static int gemm_ex(const char *name, void *handle, struct shape s, int scale_type, const void *alpha, const void *a,
-	int ta, int lda, long long sa, const void *b, int tb, int ldb, long long sb, const void *beta, void *c, int tc,
-	int ldc, long long sc, int batch, bool array)
+static int gemm_ex(const char *name, void *handle, struct shape s, int scale_type,
+	const void *alpha, const void *a, int ta, int lda, long long sa, const void *b, int tb,
+	int ldb, long long sb, const void *beta, void *c, int tc, int ldc, long long sc, int batch,
+	bool array)
 {
 	const struct blas *h = blas_of(handle);
 	struct product p = { .call.name = name, .op_a = s.op_a, .op_b = s.op_b, .batch = batch,
@@ -233,15 +244,27 @@ typedef const void *P;
 #define GIVEN (struct shape){ ta, tb, m, n, k }
 #define GEMM(name, t) \
 	CALL(int, name, SHAPE, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc) \
-	{ return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, t, ldc, 0, 1, false); }
+	{ \
+		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, \
+			t, ldc, 0, 1, false); \
+	}
 #define STRIDED(name, t) \
-	CALL(int, name, SHAPE, P alpha, P a, int lda, long long sa, P b, int ldb, long long sb, P beta, void *c, \
-		int ldc, long long sc, int batch) \
-	{ return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, sa, b, t, ldb, sb, beta, c, t, ldc, sc, batch, false); }
+	CALL(int, name, SHAPE, P alpha, P a, int lda, long long sa, P b, int ldb, long long sb, \
+		P beta, void *c, int ldc, long long sc, int batch) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, sa, b, t, ldb, sb, beta, \
+			c, t, ldc, sc, batch, false); \
+	}
 #define BATCHED(name, t) \
-	CALL(int, name, SHAPE, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc, int batch) \
-	{ return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, t, ldc, 0, batch, true); }
-#define TYPES(X, end) X(cublasS##end, EL_R32) X(cublasD##end, EL_R64) X(cublasC##end, EL_C32) X(cublasZ##end, EL_C64)
+	CALL(int, name, SHAPE, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc, \
+		int batch) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, \
+			t, ldc, 0, batch, true); \
+	}
+#define TYPES(X, end) \
+	X(cublasS##end, EL_R32) \
+	X(cublasD##end, EL_R64) X(cublasC##end, EL_C32) X(cublasZ##end, EL_C64)
 TYPES(GEMM, gemm_v2)
 GEMM(cublasHgemm, EL_R16)
 GEMM(cublasCgemm3m, EL_C32)
@@ -252,28 +275,33 @@ TYPES(BATCHED, gemmBatched)
 BATCHED(cublasHgemmBatched, EL_R16)
 
 #define EX(name, scale) \
-	CALL(int, name, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, void *c, int ct, int ldc) \
-	{ return gemm_ex(__func__, h, GIVEN, scale, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c, ct, ldc, 0, 1, false); }
+	CALL(int, name, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, \
+		void *c, int ct, int ldc) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, scale, alpha, a, at, lda, 0, b, bt, ldb, 0, \
+			beta, c, ct, ldc, 0, 1, false); \
+	}
 EX(cublasSgemmEx, EL_R32)
 EX(cublasCgemmEx, EL_C32)
 
-CALL(int, cublasGemmEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, void *c, int ct, int ldc,
+CALL(int, cublasGemmEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, void *c,
+	int ct, int ldc, int compute, int algorithm)
+{
+	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b,
+		bt, ldb, 0, beta, c, ct, ldc, 0, 1, false);
+}
+
+CALL(int, cublasGemmBatchedEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta,
+	void *c, int ct, int ldc, int batch, int compute, int algorithm)
+{
+	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b,
+		bt, ldb, 0, beta, c, ct, ldc, 0, batch, true);
+}
+
+CALL(int, cublasGemmStridedBatchedEx, SHAPE, P alpha, P a, int at, int lda, long long sa, P b,
+	int bt, int ldb, long long sb, P beta, void *c, int ct, int ldc, long long sc, int batch,
 	int compute, int algorithm)
 {
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b, bt, ldb, 0, beta,
-		c, ct, ldc, 0, 1, false);
-}
-
-CALL(int, cublasGemmBatchedEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, void *c, int ct,
-	int ldc, int batch, int compute, int algorithm)
-{
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b, bt, ldb, 0, beta,
-		c, ct, ldc, 0, batch, true);
-}
-
-CALL(int, cublasGemmStridedBatchedEx, SHAPE, P alpha, P a, int at, int lda, long long sa, P b, int bt, int ldb,
-	long long sb, P beta, void *c, int ct, int ldc, long long sc, int batch, int compute, int algorithm)
-{
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, sa, b, bt, ldb, sb, beta,
-		c, ct, ldc, sc, batch, false);
+	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, sa,
+		b, bt, ldb, sb, beta, c, ct, ldc, sc, batch, false);
 }

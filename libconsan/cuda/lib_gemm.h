@@ -32,7 +32,7 @@ struct product {
 
 /* The type of alpha and beta for a cublasComputeType_t and a type of C; -1: no such. */
 int product_scale_type(int compute, int type);
-/* Checks the operands, notes what is accessed, and puts it on its stream. Returns a cublasStatus_t. */
+/* Checks the operands, notes what is accessed, puts it on its stream. Returns a cublasStatus_t. */
 int product_issue(struct product *p);
 
 #endif

@@ -1,7 +1,7 @@
-/* lib_levels: levels 1 to 3 of cuBLAS but for products of matrices, which are in lib_gemm.c. A BLAS of the
- * distribution does the work, by its Fortran interface; what has no equivalent there (geam, dgmm, the
- * element of least magnitude) is here. Elements are not looked at, so that a shape of arguments has one
- * function for all types. */
+/* lib_levels: levels 1 to 3 of cuBLAS but for products of matrices, which are in lib_gemm.c. A BLAS
+ * of the distribution does the work, by its Fortran interface; what has no equivalent there (geam,
+ * dgmm, the element of least magnitude) is here. Elements are not looked at, so that a shape of
+ * arguments has one function for all types. */
 #include "lib_blas.h"
 
 #include <math.h>
@@ -45,8 +45,8 @@ static char diag(int d)
 	return d ? 'U' : 'N';
 }
 
-static int begin(struct routine *r, const char *name, const char *function, const struct blas *b, int type,
-	void (*run)(struct library_call *))
+static int begin(struct routine *r, const char *name, const char *function, const struct blas *b,
+	int type, void (*run)(struct library_call *))
 {
 	if (!b)
 		return BLAS_NOT_INITIALIZED;
@@ -79,7 +79,8 @@ static void run_axpy(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(L, P, P, L, void *, L))r->function)(&r->n, scalar_at(&r->alpha), r->a, &r->la, r->c, &r->lc);
+	((void (*)(L, P, P, L, void *, L))r->function)(&r->n, scalar_at(&r->alpha), r->a, &r->la,
+		r->c, &r->lc);
 }
 
 static void run_copy(struct library_call *call)
@@ -97,9 +98,9 @@ static void run_scal(struct library_call *call)
 }
 
 /* alpha, x: NULL where the routine has none; x_too: x is written as well. */
-static int level1(const char *name, const char *function, void (*run)(struct library_call *), int type, void *handle,
-	int n, const void *alpha, size_t alpha_bytes, const void *x, int incx, void *y, int incy, bool reads_y,
-	bool x_too)
+static int level1(const char *name, const char *function, void (*run)(struct library_call *),
+	int type, void *handle, int n, const void *alpha, size_t alpha_bytes, const void *x,
+	int incx, void *y, int incy, bool reads_y, bool x_too)
 {
 	struct routine r = { .n = n, .a = x, .la = incx, .c = y, .lc = incy };
 	struct blas *b = blas_of(handle);
@@ -118,24 +119,38 @@ static int level1(const char *name, const char *function, void (*run)(struct lib
 
 #define LEVEL1(T, t, type) \
 	CALL(int, cublas##T##axpy_v2, void *h, int n, P alpha, P x, int incx, void *y, int incy) \
-	{ return level1(__func__, #t "axpy_", run_axpy, type, h, n, alpha, element_bytes(type), x, incx, y, incy, true, false); } \
+	{ \
+		return level1(__func__, #t "axpy_", run_axpy, type, h, n, alpha, \
+			element_bytes(type), x, incx, y, incy, true, false); \
+	} \
 	CALL(int, cublas##T##copy_v2, void *h, int n, P x, int incx, void *y, int incy) \
-	{ return level1(__func__, #t "copy_", run_copy, type, h, n, NULL, 0, x, incx, y, incy, false, false); } \
+	{ \
+		return level1(__func__, #t "copy_", run_copy, type, h, n, NULL, 0, x, incx, y, \
+			incy, false, false); \
+	} \
 	CALL(int, cublas##T##swap_v2, void *h, int n, void *x, int incx, void *y, int incy) \
-	{ return level1(__func__, #t "swap_", run_copy, type, h, n, NULL, 0, x, incx, y, incy, true, true); } \
+	{ \
+		return level1(__func__, #t "swap_", run_copy, type, h, n, NULL, 0, x, incx, y, \
+			incy, true, true); \
+	} \
 	CALL(int, cublas##T##scal_v2, void *h, int n, P alpha, void *x, int incx) \
-	{ return level1(__func__, #t "scal_", run_scal, type, h, n, alpha, element_bytes(type), NULL, 0, x, incx, true, false); }
+	{ \
+		return level1(__func__, #t "scal_", run_scal, type, h, n, alpha, \
+			element_bytes(type), NULL, 0, x, incx, true, false); \
+	}
 TYPES(LEVEL1)
 
 /* the scalar is real */
 CALL(int, cublasCsscal_v2, void *h, int n, P alpha, void *x, int incx)
 {
-	return level1(__func__, "csscal_", run_scal, EL_C32, h, n, alpha, sizeof(float), NULL, 0, x, incx, true, false);
+	return level1(__func__, "csscal_", run_scal, EL_C32, h, n, alpha, sizeof(float), NULL, 0, x,
+		incx, true, false);
 }
 
 CALL(int, cublasZdscal_v2, void *h, int n, P alpha, void *x, int incx)
 {
-	return level1(__func__, "zdscal_", run_scal, EL_C64, h, n, alpha, sizeof(double), NULL, 0, x, incx, true, false);
+	return level1(__func__, "zdscal_", run_scal, EL_C64, h, n, alpha, sizeof(double), NULL, 0,
+		x, incx, true, false);
 }
 
 /* ---- routines with a result: the C interface, whose results have no ABI of their own ---- */
@@ -144,14 +159,16 @@ static void run_sdot(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	*(float *)r->c = ((float (*)(int, P, int, P, int))r->function)(r->n, r->a, r->la, r->b, r->lb);
+	*(float *)r->c =
+		((float (*)(int, P, int, P, int))r->function)(r->n, r->a, r->la, r->b, r->lb);
 }
 
 static void run_ddot(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	*(double *)r->c = ((double (*)(int, P, int, P, int))r->function)(r->n, r->a, r->la, r->b, r->lb);
+	*(double *)r->c =
+		((double (*)(int, P, int, P, int))r->function)(r->n, r->a, r->la, r->b, r->lb);
 }
 
 static void run_dot_sub(struct library_call *call)
@@ -195,11 +212,12 @@ static void run_extreme(struct library_call *call)
 }
 
 /* result_bytes: of the result, which is on the host unless the handle says otherwise. */
-static int reduction(const char *name, const char *function, void (*run)(struct library_call *), int type,
-	void *handle, int n, const void *x, int incx, const void *y, int incy, void *result, size_t result_bytes,
-	int sign)
+static int reduction(const char *name, const char *function, void (*run)(struct library_call *),
+	int type, void *handle, int n, const void *x, int incx, const void *y, int incy,
+	void *result, size_t result_bytes, int sign)
 {
-	struct routine r = { .n = n, .a = x, .la = incx, .b = y, .lb = incy, .c = result, .lc = sign };
+	struct routine
+		r = { .n = n, .a = x, .la = incx, .b = y, .lb = incy, .c = result, .lc = sign };
 	struct blas *b = blas_of(handle);
 	int status = begin(&r, name, function, b, type, run);
 
@@ -221,7 +239,10 @@ static int reduction(const char *name, const char *function, void (*run)(struct 
 
 #define DOT(name, function, run, type, bytes) \
 	CALL(int, name, void *h, int n, P x, int incx, P y, int incy, void *result) \
-	{ return reduction(__func__, function, run, type, h, n, x, incx, y, incy, result, bytes, 0); }
+	{ \
+		return reduction(__func__, function, run, type, h, n, x, incx, y, incy, result, \
+			bytes, 0); \
+	}
 DOT(cublasSdot_v2, "cblas_sdot", run_sdot, EL_R32, 4)
 DOT(cublasDdot_v2, "cblas_ddot", run_ddot, EL_R64, 8)
 DOT(cublasCdotu_v2, "cblas_cdotu_sub", run_dot_sub, EL_C32, 8)
@@ -231,7 +252,10 @@ DOT(cublasZdotc_v2, "cblas_zdotc_sub", run_dot_sub, EL_C64, 16)
 
 #define REDUCTION(name, function, run, type, bytes, sign) \
 	CALL(int, name, void *h, int n, P x, int incx, void *result) \
-	{ return reduction(__func__, function, run, type, h, n, x, incx, NULL, 0, result, bytes, sign); }
+	{ \
+		return reduction(__func__, function, run, type, h, n, x, incx, NULL, 0, result, \
+			bytes, sign); \
+	}
 REDUCTION(cublasSnrm2_v2, "cblas_snrm2", run_float, EL_R32, 4, 0)
 REDUCTION(cublasDnrm2_v2, "cblas_dnrm2", run_double, EL_R64, 8, 0)
 REDUCTION(cublasScnrm2_v2, "cblas_scnrm2", run_float, EL_C32, 4, 0)
@@ -251,14 +275,22 @@ static void run_gemv(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(P, L, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, &r->m, &r->n, scalar_at(&r->alpha),
-		r->a, &r->la, r->b, &r->lb, scalar_at(&r->beta), r->c, &r->lc);
+	((void (*)(P, L, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, &r->m, &r->n,
+		scalar_at(&r->alpha), r->a, &r->la, r->b, &r->lb, scalar_at(&r->beta), r->c,
+		&r->lc);
 }
 
-static int gemv(const char *name, const char *function, int type, void *handle, int t, int m, int n, P alpha, P a,
-	int lda, P x, int incx, P beta, void *y, int incy)
+static int gemv(const char *name, const char *function, int type, void *handle, int t, int m, int n,
+	P alpha, P a, int lda, P x, int incx, P beta, void *y, int incy)
 {
-	struct routine r = { .flag = { trans(t) }, .m = m, .n = n, .a = a, .la = lda, .b = x, .lb = incx, .c = y,
+	struct routine r = { .flag = { trans(t) },
+		.m = m,
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = x,
+		.lb = incx,
+		.c = y,
 		.lc = incy };
 	struct blas *b = blas_of(handle);
 	int status = begin(&r, name, function, b, type, run_gemv);
@@ -277,14 +309,15 @@ static void run_ger(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(L, L, P, P, L, P, L, void *, L))r->function)(&r->m, &r->n, scalar_at(&r->alpha), r->a, &r->la,
-		r->b, &r->lb, r->c, &r->lc);
+	((void (*)(L, L, P, P, L, P, L, void *, L))r->function)(&r->m, &r->n, scalar_at(&r->alpha),
+		r->a, &r->la, r->b, &r->lb, r->c, &r->lc);
 }
 
-static int ger(const char *name, const char *function, int type, void *handle, int m, int n, P alpha, P x, int incx,
-	P y, int incy, void *a, int lda)
+static int ger(const char *name, const char *function, int type, void *handle, int m, int n,
+	P alpha, P x, int incx, P y, int incy, void *a, int lda)
 {
-	struct routine r = { .m = m, .n = n, .a = x, .la = incx, .b = y, .lb = incy, .c = a, .lc = lda };
+	struct routine
+		r = { .m = m, .n = n, .a = x, .la = incx, .b = y, .lb = incy, .c = a, .lc = lda };
 	struct blas *b = blas_of(handle);
 	int status = begin(&r, name, function, b, type, run_ger);
 
@@ -301,14 +334,22 @@ static void run_symv(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(P, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, &r->n, scalar_at(&r->alpha), r->a,
-		&r->la, r->b, &r->lb, scalar_at(&r->beta), r->c, &r->lc);
+	((void (*)(P, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, &r->n,
+		scalar_at(&r->alpha), r->a, &r->la, r->b, &r->lb, scalar_at(&r->beta), r->c,
+		&r->lc);
 }
 
-static int symv(const char *name, const char *function, int type, void *handle, int u, int n, P alpha, P a, int lda,
-	P x, int incx, P beta, void *y, int incy)
+static int symv(const char *name, const char *function, int type, void *handle, int u, int n,
+	P alpha, P a, int lda, P x, int incx, P beta, void *y, int incy)
 {
-	struct routine r = { .flag = { uplo(u) }, .n = n, .a = a, .la = lda, .b = x, .lb = incx, .c = y, .lc = incy };
+	struct routine r = { .flag = { uplo(u) },
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = x,
+		.lb = incx,
+		.c = y,
+		.lc = incy };
 	struct blas *b = blas_of(handle);
 	int status = begin(&r, name, function, b, type, run_symv);
 
@@ -326,14 +367,19 @@ static void run_trsv(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(P, P, P, L, P, L, void *, L))r->function)(r->flag, r->flag + 1, r->flag + 2, &r->n, r->a, &r->la,
-		r->c, &r->lc);
+	((void (*)(P, P, P, L, P, L, void *, L))r->function)(r->flag, r->flag + 1, r->flag + 2,
+		&r->n, r->a, &r->la, r->c, &r->lc);
 }
 
-static int trsv(const char *name, const char *function, int type, void *handle, int u, int t, int d, int n, P a,
-	int lda, void *x, int incx)
+static int trsv(const char *name, const char *function, int type, void *handle, int u, int t, int d,
+	int n, P a, int lda, void *x, int incx)
 {
-	struct routine r = { .flag = { uplo(u), trans(t), diag(d) }, .n = n, .a = a, .la = lda, .c = x, .lc = incx };
+	struct routine r = { .flag = { uplo(u), trans(t), diag(d) },
+		.n = n,
+		.a = a,
+		.la = lda,
+		.c = x,
+		.lc = incx };
 	int status = begin(&r, name, function, blas_of(handle), type, run_trsv);
 
 	if (status)
@@ -344,15 +390,24 @@ static int trsv(const char *name, const char *function, int type, void *handle, 
 }
 
 #define LEVEL2(T, t, type) \
-	CALL(int, cublas##T##gemv_v2, void *h, int op, int m, int n, P alpha, P a, int lda, P x, int incx, P beta, \
-		void *y, int incy) \
-	{ return gemv(__func__, #t "gemv_", type, h, op, m, n, alpha, a, lda, x, incx, beta, y, incy); } \
-	CALL(int, cublas##T##trsv_v2, void *h, int u, int op, int d, int n, P a, int lda, void *x, int incx) \
-	{ return trsv(__func__, #t "trsv_", type, h, u, op, d, n, a, lda, x, incx); }
+	CALL(int, cublas##T##gemv_v2, void *h, int op, int m, int n, P alpha, P a, int lda, P x, \
+		int incx, P beta, void *y, int incy) \
+	{ \
+		return gemv(__func__, #t "gemv_", type, h, op, m, n, alpha, a, lda, x, incx, beta, \
+			y, incy); \
+	} \
+	CALL(int, cublas##T##trsv_v2, void *h, int u, int op, int d, int n, P a, int lda, void *x, \
+		int incx) \
+	{ \
+		return trsv(__func__, #t "trsv_", type, h, u, op, d, n, a, lda, x, incx); \
+	}
 TYPES(LEVEL2)
 #define GER(name, function, type) \
-	CALL(int, name, void *h, int m, int n, P alpha, P x, int incx, P y, int incy, void *a, int lda) \
-	{ return ger(__func__, function, type, h, m, n, alpha, x, incx, y, incy, a, lda); }
+	CALL(int, name, void *h, int m, int n, P alpha, P x, int incx, P y, int incy, void *a, \
+		int lda) \
+	{ \
+		return ger(__func__, function, type, h, m, n, alpha, x, incx, y, incy, a, lda); \
+	}
 GER(cublasSger_v2, "sger_", EL_R32)
 GER(cublasDger_v2, "dger_", EL_R64)
 GER(cublasCgeru_v2, "cgeru_", EL_C32)
@@ -360,8 +415,12 @@ GER(cublasCgerc_v2, "cgerc_", EL_C32)
 GER(cublasZgeru_v2, "zgeru_", EL_C64)
 GER(cublasZgerc_v2, "zgerc_", EL_C64)
 #define SYMV(name, function, type) \
-	CALL(int, name, void *h, int u, int n, P alpha, P a, int lda, P x, int incx, P beta, void *y, int incy) \
-	{ return symv(__func__, function, type, h, u, n, alpha, a, lda, x, incx, beta, y, incy); }
+	CALL(int, name, void *h, int u, int n, P alpha, P a, int lda, P x, int incx, P beta, \
+		void *y, int incy) \
+	{ \
+		return symv(__func__, function, type, h, u, n, alpha, a, lda, x, incx, beta, y, \
+			incy); \
+	}
 SYMV(cublasSsymv_v2, "ssymv_", EL_R32)
 SYMV(cublasDsymv_v2, "dsymv_", EL_R64)
 SYMV(cublasChemv_v2, "chemv_", EL_C32)
@@ -373,14 +432,20 @@ static void run_syrk(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(P, P, L, L, P, P, L, P, void *, L))r->function)(r->flag, r->flag + 1, &r->n, &r->k,
-		scalar_at(&r->alpha), r->a, &r->la, scalar_at(&r->beta), r->c, &r->lc);
+	((void (*)(P, P, L, L, P, P, L, P, void *, L))r->function)(r->flag, r->flag + 1, &r->n,
+		&r->k, scalar_at(&r->alpha), r->a, &r->la, scalar_at(&r->beta), r->c, &r->lc);
 }
 
-static int syrk(const char *name, const char *function, int type, void *handle, int u, int t, int n, int k, P alpha,
-	P a, int lda, P beta, void *c, int ldc)
+static int syrk(const char *name, const char *function, int type, void *handle, int u, int t, int n,
+	int k, P alpha, P a, int lda, P beta, void *c, int ldc)
 {
-	struct routine r = { .flag = { uplo(u), trans(t) }, .n = n, .k = k, .a = a, .la = lda, .c = c, .lc = ldc };
+	struct routine r = { .flag = { uplo(u), trans(t) },
+		.n = n,
+		.k = k,
+		.a = a,
+		.la = lda,
+		.c = c,
+		.lc = ldc };
 	struct blas *b = blas_of(handle);
 	int status = begin(&r, name, function, b, type, run_syrk);
 
@@ -397,15 +462,23 @@ static void run_symm(struct library_call *call)
 {
 	struct routine *r = of(call);
 
-	((void (*)(P, P, L, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, r->flag + 1, &r->m, &r->n,
-		scalar_at(&r->alpha), r->a, &r->la, r->b, &r->lb, scalar_at(&r->beta), r->c, &r->lc);
+	((void (*)(P, P, L, L, P, P, L, P, L, P, void *, L))r->function)(r->flag, r->flag + 1,
+		&r->m, &r->n, scalar_at(&r->alpha), r->a, &r->la, r->b, &r->lb, scalar_at(&r->beta),
+		r->c, &r->lc);
 }
 
-static int symm(const char *name, const char *function, int type, void *handle, int s, int u, int m, int n, P alpha,
-	P a, int lda, P b, int ldb, P beta, void *c, int ldc)
+static int symm(const char *name, const char *function, int type, void *handle, int s, int u, int m,
+	int n, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc)
 {
-	struct routine r = { .flag = { side(s), uplo(u) }, .m = m, .n = n, .a = a, .la = lda, .b = b, .lb = ldb,
-		.c = c, .lc = ldc };
+	struct routine r = { .flag = { side(s), uplo(u) },
+		.m = m,
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = b,
+		.lb = ldb,
+		.c = c,
+		.lc = ldc };
 	struct blas *h = blas_of(handle);
 	int status = begin(&r, name, function, h, type, run_symm);
 
@@ -425,18 +498,26 @@ static void run_trsm(struct library_call *call)
 
 	/* trmm of cuBLAS leaves its operand b as it is, unless it is c */
 	for (long j = 0; r->b && r->b != r->c && j < r->n; j++)
-		memcpy((char *)r->c + j * r->lc * r->bytes, (const char *)r->b + j * r->lb * r->bytes,
-			(size_t)r->m * r->bytes);
-	((void (*)(P, P, P, P, L, L, P, P, L, void *, L))r->function)(r->flag, r->flag + 1, r->flag + 2,
-		r->flag + 3, &r->m, &r->n, scalar_at(&r->alpha), r->a, &r->la, r->c, &r->lc);
+		memcpy((char *)r->c + j * r->lc * r->bytes,
+			(const char *)r->b + j * r->lb * r->bytes, (size_t)r->m * r->bytes);
+	((void (*)(P, P, P, P, L, L, P, P, L, void *, L))r->function)(r->flag, r->flag + 1,
+		r->flag + 2, r->flag + 3, &r->m, &r->n, scalar_at(&r->alpha), r->a, &r->la, r->c,
+		&r->lc);
 }
 
 /* b: NULL for trsm, which works in place. */
-static int trsm(const char *name, const char *function, int type, void *handle, int s, int u, int t, int d, int m,
-	int n, P alpha, P a, int lda, P b, int ldb, void *c, int ldc)
+static int trsm(const char *name, const char *function, int type, void *handle, int s, int u, int t,
+	int d, int m, int n, P alpha, P a, int lda, P b, int ldb, void *c, int ldc)
 {
-	struct routine r = { .flag = { side(s), uplo(u), trans(t), diag(d) }, .m = m, .n = n, .a = a, .la = lda,
-		.b = b, .lb = ldb, .c = c, .lc = ldc };
+	struct routine r = { .flag = { side(s), uplo(u), trans(t), diag(d) },
+		.m = m,
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = b,
+		.lb = ldb,
+		.c = c,
+		.lc = ldc };
 	struct blas *h = blas_of(handle);
 	int status = begin(&r, name, function, h, type, run_trsm);
 
@@ -472,11 +553,18 @@ static void run_geam(struct library_call *call)
 		}
 }
 
-static int geam(const char *name, int type, void *handle, int ta, int tb, int m, int n, P alpha, P a, int lda, P beta,
-	P b, int ldb, void *c, int ldc)
+static int geam(const char *name, int type, void *handle, int ta, int tb, int m, int n, P alpha,
+	P a, int lda, P beta, P b, int ldb, void *c, int ldc)
 {
-	struct routine r = { .flag = { trans(ta), trans(tb) }, .m = m, .n = n, .a = a, .la = lda, .b = b, .lb = ldb,
-		.c = c, .lc = ldc };
+	struct routine r = { .flag = { trans(ta), trans(tb) },
+		.m = m,
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = b,
+		.lb = ldb,
+		.c = c,
+		.lc = ldc };
 	struct blas *h = blas_of(handle);
 	int status = begin(&r, name, NULL, h, type, run_geam);
 
@@ -509,10 +597,17 @@ static void run_dgmm(struct library_call *call)
 		}
 }
 
-static int dgmm(const char *name, int type, void *handle, int s, int m, int n, P a, int lda, P x, int incx, void *c,
-	int ldc)
+static int dgmm(const char *name, int type, void *handle, int s, int m, int n, P a, int lda, P x,
+	int incx, void *c, int ldc)
 {
-	struct routine r = { .flag = { side(s) }, .m = m, .n = n, .a = a, .la = lda, .b = x, .lb = incx, .c = c,
+	struct routine r = { .flag = { side(s) },
+		.m = m,
+		.n = n,
+		.a = a,
+		.la = lda,
+		.b = x,
+		.lb = incx,
+		.c = c,
 		.lc = ldc };
 	int status = begin(&r, name, NULL, blas_of(handle), type, run_dgmm);
 
@@ -525,21 +620,38 @@ static int dgmm(const char *name, int type, void *handle, int s, int m, int n, P
 }
 
 #define LEVEL3(T, t, type) \
-	CALL(int, cublas##T##syrk_v2, void *h, int u, int op, int n, int k, P alpha, P a, int lda, P beta, void *c, \
-		int ldc) \
-	{ return syrk(__func__, #t "syrk_", type, h, u, op, n, k, alpha, a, lda, beta, c, ldc); } \
-	CALL(int, cublas##T##symm_v2, void *h, int s, int u, int m, int n, P alpha, P a, int lda, P b, int ldb, \
+	CALL(int, cublas##T##syrk_v2, void *h, int u, int op, int n, int k, P alpha, P a, int lda, \
 		P beta, void *c, int ldc) \
-	{ return symm(__func__, #t "symm_", type, h, s, u, m, n, alpha, a, lda, b, ldb, beta, c, ldc); } \
-	CALL(int, cublas##T##trsm_v2, void *h, int s, int u, int op, int d, int m, int n, P alpha, P a, int lda, \
-		void *b, int ldb) \
-	{ return trsm(__func__, #t "trsm_", type, h, s, u, op, d, m, n, alpha, a, lda, NULL, 0, b, ldb); } \
-	CALL(int, cublas##T##trmm_v2, void *h, int s, int u, int op, int d, int m, int n, P alpha, P a, int lda, \
-		P b, int ldb, void *c, int ldc) \
-	{ return trsm(__func__, #t "trmm_", type, h, s, u, op, d, m, n, alpha, a, lda, b, ldb, c, ldc); } \
-	CALL(int, cublas##T##geam, void *h, int ta, int tb, int m, int n, P alpha, P a, int lda, P beta, P b, \
-		int ldb, void *c, int ldc) \
-	{ return geam(__func__, type, h, ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc); } \
-	CALL(int, cublas##T##dgmm, void *h, int s, int m, int n, P a, int lda, P x, int incx, void *c, int ldc) \
-	{ return dgmm(__func__, type, h, s, m, n, a, lda, x, incx, c, ldc); }
+	{ \
+		return syrk(__func__, #t "syrk_", type, h, u, op, n, k, alpha, a, lda, beta, c, \
+			ldc); \
+	} \
+	CALL(int, cublas##T##symm_v2, void *h, int s, int u, int m, int n, P alpha, P a, int lda, \
+		P b, int ldb, P beta, void *c, int ldc) \
+	{ \
+		return symm(__func__, #t "symm_", type, h, s, u, m, n, alpha, a, lda, b, ldb, \
+			beta, c, ldc); \
+	} \
+	CALL(int, cublas##T##trsm_v2, void *h, int s, int u, int op, int d, int m, int n, P alpha, \
+		P a, int lda, void *b, int ldb) \
+	{ \
+		return trsm(__func__, #t "trsm_", type, h, s, u, op, d, m, n, alpha, a, lda, NULL, \
+			0, b, ldb); \
+	} \
+	CALL(int, cublas##T##trmm_v2, void *h, int s, int u, int op, int d, int m, int n, P alpha, \
+		P a, int lda, P b, int ldb, void *c, int ldc) \
+	{ \
+		return trsm(__func__, #t "trmm_", type, h, s, u, op, d, m, n, alpha, a, lda, b, \
+			ldb, c, ldc); \
+	} \
+	CALL(int, cublas##T##geam, void *h, int ta, int tb, int m, int n, P alpha, P a, int lda, \
+		P beta, P b, int ldb, void *c, int ldc) \
+	{ \
+		return geam(__func__, type, h, ta, tb, m, n, alpha, a, lda, beta, b, ldb, c, ldc); \
+	} \
+	CALL(int, cublas##T##dgmm, void *h, int s, int m, int n, P a, int lda, P x, int incx, \
+		void *c, int ldc) \
+	{ \
+		return dgmm(__func__, type, h, s, m, n, a, lda, x, incx, c, ldc); \
+	}
 TYPES(LEVEL3)

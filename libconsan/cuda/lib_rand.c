@@ -9,7 +9,10 @@
 	int name(__VA_ARGS__)
 
 enum { /* curandStatus_t */
-	RAND_SUCCESS = 0, RAND_NOT_INITIALIZED = 101, RAND_LAUNCH_FAILURE = 201, RAND_NO_LIBRARY = 203,
+	RAND_SUCCESS = 0,
+	RAND_NOT_INITIALIZED = 101,
+	RAND_LAUNCH_FAILURE = 201,
+	RAND_NO_LIBRARY = 203,
 };
 
 struct generator { void *stream; };
@@ -25,7 +28,8 @@ static void *own(const char *name)
 
 CALL(curandCreateGenerator, void **out, int type)
 {
-	int (*create)(void **out, int type) = (int (*)(void **, int))own("curandCreateGeneratorHost");
+	int (*create)(void **out, int type) =
+		(int (*)(void **, int))own("curandCreateGeneratorHost");
 	struct generator *g;
 	int status;
 
@@ -82,13 +86,14 @@ static int generate(const struct generation *g)
 	case PLAIN:
 		return ((int (*)(void *, void *, size_t))g->function)(g->generator, g->to, g->n);
 	case MEAN_FLOATS:
-		return ((int (*)(void *, void *, size_t, float, float))g->function)(g->generator, g->to, g->n,
-			(float)g->a, (float)g->b);
+		return ((int (*)(void *, void *, size_t, float, float))g->function)(g->generator,
+			g->to, g->n, (float)g->a, (float)g->b);
 	case MEAN_DOUBLES:
-		return ((int (*)(void *, void *, size_t, double, double))g->function)(g->generator, g->to, g->n,
-			g->a, g->b);
+		return ((int (*)(void *, void *, size_t, double, double))g->function)(g->generator,
+			g->to, g->n, g->a, g->b);
 	case COUNTS:
-		return ((int (*)(void *, void *, size_t, double))g->function)(g->generator, g->to, g->n, g->a);
+		return ((int (*)(void *, void *, size_t, double))g->function)(g->generator, g->to,
+			g->n, g->a);
 	}
 	return RAND_LAUNCH_FAILURE;
 }
@@ -99,11 +104,17 @@ static void run(struct library_call *call)
 }
 
 /* bytes: of a number */
-static int issue(const char *name, void *generator, void *to, size_t n, size_t bytes, enum shape shape, double a,
-	double b)
+static int issue(const char *name, void *generator, void *to, size_t n, size_t bytes,
+	enum shape shape, double a, double b)
 {
-	struct generation g = { .call = { .name = name, .run = run }, .function = own(name), .generator = generator,
-		.to = to, .shape = shape, .n = n, .a = a, .b = b };
+	struct generation g = { .call = { .name = name, .run = run },
+		.function = own(name),
+		.generator = generator,
+		.to = to,
+		.shape = shape,
+		.n = n,
+		.a = a,
+		.b = b };
 	const struct generator *known = handle_get(generator, HANDLE_RAND);
 
 	if (!g.function)

@@ -1,6 +1,6 @@
-/* lib_refuse: functions of cuBLAS, cuFFT, cuRAND and CUPTI that are not done on the CPU (library.def). Their own
- * code would meet handles that are ours; so redirect.c replaces its beginning by a jump to a thunk,
- * which passes on the function's name and the status to return. */
+/* lib_refuse: functions of cuBLAS, cuFFT, cuRAND and CUPTI that are not done on the CPU
+ * (lib_calls.def). Their own code would meet handles that are ours; so redirect.c replaces its
+ * beginning by a jump to a thunk, which passes on the function's name and the status to return. */
 #include "library.h"
 
 #include <string.h>
@@ -8,20 +8,20 @@
 
 static const struct { const char *file, *prefix; int status; bool said; } library[] = {
 #define REPLACED(file, prefix, status, said) { file, prefix, status, said },
-#include "library.def"
+#include "lib_calls.def"
 };
 static const char *const left[] = {
 #define DONE(name) #name,
 #define KEPT(name) #name,
-#include "library.def"
+#include "lib_calls.def"
 };
 
 /* Functions with our names are exported; a row without one does not link. */
 #define DONE(name) extern const char done_##name[] __asm__(#name);
-#include "library.def"
+#include "lib_calls.def"
 static const void *const done[] __attribute__((used)) = {
 #define DONE(name) done_##name,
-#include "library.def"
+#include "lib_calls.def"
 };
 
 bool library_is_replaced(const char *path)
@@ -66,11 +66,13 @@ static void *thunk(const char *name, int index)
 {
 	enum { BYTES = 32, PAGES = 1 << 16 };
 	static uint8_t *at, *end;
-	uint8_t *here, code[BYTES] = { 0x48, 0xbf, [10] = 0xbe, [15] = 0x48, 0xb8, [25] = 0xff, 0xe0 };
+	uint8_t *here,
+		code[BYTES] = { 0x48, 0xbf, [10] = 0xbe, [15] = 0x48, 0xb8, [25] = 0xff, 0xe0 };
 	const void *to = (const void *)refuse;
 
 	if (at == end) {
-		at = mmap(NULL, PAGES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		at = mmap(NULL, PAGES, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (at == MAP_FAILED) {
 			at = end = NULL;
 			return NULL;

@@ -1,10 +1,10 @@
 /* library: calls of cuBLAS, cuFFT and cuRAND by the program.
  *
- * The kernels of these libraries are machine code without PTX. Programs call them mostly for reference
- * results, so on the CPU backend a library of the distribution, or cuRAND's own code for the host, does
- * the work in device memory, which is host memory. lib_*.c export functions with the libraries' names,
- * which the dynamic linker finds first (and dlsym(), see makers/library.c). All others of these
- * libraries are refused (lib_refuse.c). The report counts these calls as unchecked. */
+ * The kernels of these libraries are machine code without PTX. Programs call them mostly for
+ * reference results, so on the CPU backend a library of the distribution, or cuRAND's own code for
+ * the host, does the work in device memory, which is host memory. lib_*.c export functions with the
+ * libraries' names, which the dynamic linker finds first (and dlsym(), see makers/library.c). All
+ * others of these libraries are refused (lib_refuse.c). They are unchecked. */
 #ifndef CONSAN_CUDA_LIBRARY_H
 #define CONSAN_CUDA_LIBRARY_H
 
@@ -31,15 +31,17 @@ struct library_call {
 /* Notes bytes that a call will access; nothing if there are none. */
 void library_span(struct library_call *call, bool write, const void *at, size_t width, size_t pitch,
 	size_t rows, size_t slice, size_t slices);
-/* Puts a call of `bytes` bytes, which are copied, on its stream; it is counted. Returns an enum cudaError:
- * invalid handles, a device after a fault, or bytes of no allocation. */
+/* Puts a call of `bytes` bytes, which are copied, on its stream; it is counted. Returns an enum
+ * cudaError: invalid handles, a device after a fault, or bytes of no allocation. */
 int library_issue(struct library_call *call, size_t bytes);
-/* The library call `name` reads and writes these bytes on this stream. Called when the call is issued,
- * in the order of the program's calls. Returns 0, or an error for bytes that the device cannot access. */
-int library_accesses(const void *stream, const char *name, const struct library_span *span, unsigned n);
+/* The library call `name` reads and writes these bytes on this stream. Called when the call is
+ * issued, in the order of the program's calls. Returns 0, or an error for bytes that the device
+ * cannot access. */
+int library_accesses(const void *stream, const char *name, const struct library_span *span,
+	unsigned n);
 void library_wait(const void *stream); /* until the calls issued to it are done */
 
-/* A function of a library of the distribution; NULL: it is not installed, which is reported once. */
+/* A function of a library of the distribution; NULL: it is not installed, reported once. */
 enum host_library { HOST_BLAS, HOST_FFT, HOST_FFTF };
 void *host_function(enum host_library library, const char *name);
 /* The library's own function; file: the beginning of its file's name. NULL: it is not loaded. */

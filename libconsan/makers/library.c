@@ -181,7 +181,7 @@ static bool is_name(const char *name, const char *wanted)
 	return !strcmp(name, wanted);
 }
 
-/* A function of a library that the CPU backend does (libconsan/cuda/library.def): programs that are linked with the
+/* A function of a library that the CPU backend does (libconsan/cuda/lib_calls.def): programs that are linked with the
  * library find it first, as the CPU backend is preloaded; so must those that look it up. NULL: it is not. */
 static void *emulated(void *handle, const char *name)
 {

@@ -1,6 +1,6 @@
-/* python_stack: what the Python package (libconsan/python) tells: the frames of a launch, by a function
- * that writes them, and whether the program uses Gluon. It tells the preloaded makers library, where both
- * backends find it by name. */
+/* python_stack: what the Python package (libconsan/python) tells: the frames of a launch, by a
+ * function that writes them, and whether the program uses Gluon. It tells the preloaded makers
+ * library, where both backends find it by name. */
 #include "internal.h"
 
 #include "libconsan/event/event.h"
@@ -61,7 +61,8 @@ uint32_t consan_python_stack(void)
 
 		if (!number || !line)
 			break;
-		loc[n] = (struct site_loc){ .file = file, .line = (uint32_t)strtoul(number, NULL, 10),
+		loc[n] = (struct site_loc){ .file = file,
+			.line = (uint32_t)strtoul(number, NULL, 10),
 			.function = line };
 		if (n)
 			loc[n - 1].inlined_at = &loc[n];

@@ -1,5 +1,5 @@
-/* Calls of cuBLAS and cuFFT, compared with sums on the host. Linked with fake_library.c, or (LOOKED_UP)
- * looking its functions up. Exits with 0 if all results are right. */
+/* Calls of cuBLAS and cuFFT, compared with sums on the host. Linked with fake_library.c, or
+ * (LOOKED_UP) looking its functions up. Exits with 0 if all results are right. */
 #include <complex.h>
 #include <cuda.h>
 #include <dlfcn.h>
@@ -67,7 +67,8 @@ static double complex element(const double complex *a, int ld, int op, int i, in
 	return op == OP_C ? conj(v) : v;
 }
 
-static double complex expected(const double complex *a, int op_a, const double complex *b, int op_b, int i, int j)
+static double complex expected(const double complex *a, int op_a, const double complex *b, int op_b,
+	int i, int j)
 {
 	double complex sum = 0;
 
@@ -99,11 +100,15 @@ static void products(void *h)
 	for (int op_a = OP_N; op_a <= OP_C; op_a++)
 		for (int op_b = OP_N; op_b <= OP_C; op_b++) {
 			c = device(zc, sizeof zc);
-			check("cublasZgemm", !cublasZgemm_v2(h, op_a, op_b, M, N, K, &alpha, a, LDA, b, LDB, &beta, c, LDC));
+			check("cublasZgemm",
+				!cublasZgemm_v2(h, op_a, op_b, M, N, K, &alpha, a, LDA, b, LDB,
+					&beta, c, LDC));
 			fetch(out, c, sizeof out);
 			for (int j = 0; j < N; j++)
 				for (int i = 0; i < LDC; i++) {
-					double complex v = i < M ? alpha * expected(za, op_a, zb, op_b, i, j) + beta * zc[i + j * LDC]
+					double complex v = i < M
+						? alpha * expected(za, op_a, zb, op_b, i, j)
+							+ beta * zc[i + j * LDC]
 						: zc[i + j * LDC];
 
 					check("Zgemm", cabs(out[i + j * LDC] - v) < 1e-12);
@@ -118,8 +123,10 @@ static void products(void *h)
 	a = device(sa, sizeof sa);
 	b = device(sb, sizeof sb);
 	c = device(NULL, sizeof sc);
-	check("cublasSgemmStridedBatched", !cublasSgemmStridedBatched(h, OP_N, OP_T, M, N, K, &one, a, LDA,
-		(long long)LDA * LDA, b, LDB, 0LL, &none, c, LDC, (long long)LDC * N, BATCH));
+	check("cublasSgemmStridedBatched",
+		!cublasSgemmStridedBatched(h, OP_N, OP_T, M, N, K, &one, a, LDA,
+			(long long)LDA * LDA, b, LDB, 0LL, &none, c, LDC, (long long)LDC * N,
+			BATCH));
 	fetch(sc, c, sizeof sc);
 	for (int k = 0; k < BATCH; k++)
 		for (int j = 0; j < N; j++)
@@ -128,7 +135,8 @@ static void products(void *h)
 
 				for (int l = 0; l < K; l++)
 					sum += sa[k * LDA * LDA + i + l * LDA] * sb[j + l * LDB];
-				check("strided", fabsf(sum - sc[k * LDC * N + i + j * LDC]) < 1e-4f);
+				check("strided",
+					fabsf(sum - sc[k * LDC * N + i + j * LDC]) < 1e-4f);
 			}
 
 	/* bf16 in, f32 out: the numbers are exact in both */
@@ -146,8 +154,9 @@ static void products(void *h)
 	}
 	pa[0] = device(ha, sizeof ha);
 	pb[0] = device(hb, sizeof hb);
-	check("cublasGemmEx", !cublasGemmEx(h, OP_N, OP_N, M, N, K, &one, pa[0], 14, LDA, pb[0], 14, LDB, &none, c, 0,
-		LDC, 68, -1));
+	check("cublasGemmEx",
+		!cublasGemmEx(h, OP_N, OP_N, M, N, K, &one, pa[0], 14, LDA, pb[0], 14, LDB, &none,
+			c, 0, LDC, 68, -1));
 	fetch(sc, c, sizeof sc);
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < M; i++) {
@@ -168,15 +177,18 @@ static void products(void *h)
 		pb[k] = device(db + k * LDB * LDB, sizeof db / BATCH);
 		pc[k] = device(NULL, sizeof dc / BATCH);
 	}
-	check("cublasDgemmBatched", !cublasDgemmBatched(h, OP_T, OP_N, M, N, K, &(double){ 1 }, device(pa, sizeof pa), LDA,
-		device(pb, sizeof pb), LDB, &(double){ 0 }, device(pc, sizeof pc), LDC, BATCH));
+	check("cublasDgemmBatched",
+		!cublasDgemmBatched(h, OP_T, OP_N, M, N, K, &(double){ 1 }, device(pa, sizeof pa),
+			LDA, device(pb, sizeof pb), LDB, &(double){ 0 }, device(pc, sizeof pc), LDC,
+			BATCH));
 	fetch(dc, pc[2], sizeof dc / BATCH);
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < M; i++) {
 			double sum = 0;
 
 			for (int l = 0; l < K; l++)
-				sum += da[2 * LDA * LDA + l + i * LDA] * db[2 * LDB * LDB + l + j * LDB];
+				sum += da[2 * LDA * LDA + l + i * LDA]
+					* db[2 * LDB * LDB + l + j * LDB];
 			check("batched", fabs(sum - dc[i + j * LDC]) < 1e-12);
 		}
 }
@@ -215,7 +227,8 @@ static void levels(void *h)
 	dd = device(NULL, sizeof left);
 	/* trsm undoes trmm, which leaves its operand as it is */
 	check("cublasDtrmm", !cublasDtrmm_v2(h, 0, 1, OP_N, 0, M, N, &two, dt, M, dl, M, dd, M));
-	check("cublasDtrsm", !cublasDtrsm_v2(h, 0, 1, OP_N, 0, M, N, &(double){ 0.5 }, dt, M, dd, M));
+	check("cublasDtrsm",
+		!cublasDtrsm_v2(h, 0, 1, OP_N, 0, M, N, &(double){ 0.5 }, dt, M, dd, M));
 	fetch(out, dd, sizeof out);
 	for (int i = 0; i < M * N; i++)
 		check("Dtrmm, Dtrsm", fabs(out[i] - left[i]) < 1e-12);
@@ -249,7 +262,8 @@ static void transforms(void)
 		x[i] = number(i);
 	dx = device(x, sizeof x);
 	df = device(NULL, sizeof f);
-	check("cufftPlan1d", !cufftPlan1d(&plan, LENGTH, 0x6a, 2) && !cufftPlan1d(&inverse, LENGTH, 0x6c, 2));
+	check("cufftPlan1d",
+		!cufftPlan1d(&plan, LENGTH, 0x6a, 2) && !cufftPlan1d(&inverse, LENGTH, 0x6c, 2));
 	check("cufftExecD2Z", !cufftExecD2Z(plan, dx, df));
 	fetch(f, df, sizeof f);
 	for (int batch = 0; batch < 2; batch++)
@@ -257,7 +271,8 @@ static void transforms(void)
 			double complex sum = 0;
 
 			for (int i = 0; i < LENGTH; i++)
-				sum += x[batch * LENGTH + i] * cexp(-2 * acos(-1) * I * i * k / LENGTH);
+				sum += x[batch * LENGTH + i]
+					* cexp(-2 * acos(-1) * I * i * k / LENGTH);
 			check("D2Z", cabs(sum - f[batch * (LENGTH / 2 + 1) + k]) < 1e-12);
 		}
 	check("cufftExecZ2D", !cufftExecZ2D(inverse, df, dx));
@@ -291,13 +306,15 @@ int main(int argc, char **argv)
 	void *h;
 	int version;
 
-	check("cuInit", !cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxSetCurrent(context));
+	check("cuInit",
+		!cuInit(0) && !cuDevicePrimaryCtxRetain(&context, 0) && !cuCtxSetCurrent(context));
 	look_up();
 	check("cublasCreate", !cublasCreate_v2(&h));
 	if (!strcmp(test, "bounds"))
 		return cublasDscal_v2(h, 101, &two, device(NULL, 800), 1) != 13;
 	if (!strcmp(test, "refused"))
-		return cublasStbsv_v2(h) != 15 || cufftXtMalloc(0) != 16 || cublasGetProperty(0, &version) != 99;
+		return cublasStbsv_v2(h) != 15 || cufftXtMalloc(0) != 16
+			|| cublasGetProperty(0, &version) != 99;
 	products(h);
 	levels(h);
 	transforms();
