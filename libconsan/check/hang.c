@@ -460,6 +460,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
+	__atomic_store_n(&c->check->hung, true, __ATOMIC_RELEASE);
 	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
 	if (rule == CS707)
@@ -484,6 +485,26 @@ void on_hang(struct cluster *c, const struct event *e)
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	report_send(c, f);
+}
+
+/* A cluster of which nothing is known but that its launch did not end. */
+static void time_is_up(struct check *k)
+{
+	const struct event e = { .kind = EV_HANG, .lanes = ~0u, .hang.why = HANG_TIMEOUT };
+	const uint32_t *cluster = k->config.launch.cluster, *block = k->config.launch.block;
+	const struct cluster_info info = { .launch = &k->config.launch,
+		.nctas = cluster[0] * cluster[1] * cluster[2],
+		.warps_per_cta = (block[0] * block[1] * block[2] + 31) / 32 };
+	struct event_sink *sink = check_cluster_begin(k, &info);
+
+	sink->event(sink, &e);
+	check_cluster_end(k, sink);
+}
+
+void check_timed_out(struct check *k)
+{
+	if (!__atomic_load_n(&k->hung, __ATOMIC_ACQUIRE))
+		time_is_up(k);
 }
 
 /* The last step of the side's warp: its wait. -1: none is kept. */

@@ -53,17 +53,27 @@ static int64_t code_get_signed(struct code_reader *r)
 	return (int64_t)(v >> 1 ^ -(v & 1));
 }
 
+/* The next n bytes, as text that can be printed: a file may have been made by anyone. */
+static void text_string(struct text *t, struct code_reader *r, size_t n)
+{
+	visible_add(t, (const char *)r->at, n);
+	text_add(t, "", 0);
+	r->at += n;
+}
+
 const char *code_get_string(struct code_reader *r, struct arena *a)
 {
 	uint64_t n = code_get(r);
+	struct text shown = { 0 };
 	const char *s;
 
 	if (n > (size_t)(r->end - r->at)) {
 		r->bad = true;
 		return "";
 	}
-	s = arena_strndup(a, (const char *)r->at, n);
-	r->at += n;
+	text_string(&shown, r, n);
+	s = arena_strndup(a, shown.at, shown.n);
+	text_free(&shown);
 	return s;
 }
 
@@ -328,8 +338,7 @@ static const char *get_text(struct code_reader *r, struct text *t)
 		return NULL;
 	}
 	t->n = 0;
-	text_add(t, (const char *)r->at, n);
-	r->at += n;
+	text_string(t, r, n);
 	return t->at;
 }
 
@@ -389,10 +398,6 @@ bool event_decode(struct code_reader *r, struct event_past *past, struct event_a
 
 		get_field(r, a, e, i < nheader ? &event_header.at[i] : &k->at[i - nheader]);
 	}
-	if (e->kind == EV_WGMMA && e->wgmma.parts.at[5] > e->wgmma.spans.n)
-		return false;
-	if (e->kind == EV_TCGEN05 && e->tcgen05.part > e->tcgen05.spans.n)
-		return false;
 	if (r->bad || !e->lanes)
 		return false;
 	past->last[kind] = *e;

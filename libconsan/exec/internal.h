@@ -201,6 +201,7 @@ struct worker {
 	struct grid *grid;
 	unsigned index;
 	pthread_t thread;
+	bool started;              /* the thread */
 	VEC(struct xresident) resident; /* in the order they started */
 	size_t due_from, due_to; /* no resident outside of these is due or stale */
 	struct cluster *idle;    /* contexts to reuse */
@@ -212,7 +213,8 @@ struct worker {
 	void *scratch;           /* ex_scratch() */
 	size_t scratch_bytes;
 	struct wg_book wg_book;  /* ex_wg_book() */
-	struct reads *reads;     /* reads.h; or NULL */
+	struct reads *reads;     /* reads.h, of all its clusters; or NULL */
+	bool reads_given_up;     /* exec_result.reads_given_up */
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */

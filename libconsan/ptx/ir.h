@@ -232,6 +232,11 @@ struct ptx_module {
 struct ptx_module *ptx_parse(const char *name, const char *text, size_t n,
 	struct consan_err *e);
 void ptx_free(struct ptx_module *m);
+/* Is v one of these n variables? at may be NULL if there are none. */
+static inline bool ptx_var_in(const struct ptx_var *v, const struct ptx_var *at, size_t n)
+{
+	return n && v >= at && v < at + n;
+}
 const struct ptx_func *ptx_find(const struct ptx_module *m, const char *name);
 
 /* Prints the IR as PTX again, one instruction a line (consan dump): scopes are

@@ -20,8 +20,7 @@ static bool moves(const struct parser *p, const struct ptx_var *v)
 {
 	const struct ptx_func *f = &p->fn->f;
 
-	return !(v >= f->param && v < f->param + f->nparam) &&
-		!(v >= f->ret && v < f->ret + f->nret);
+	return !ptx_var_in(v, f->param, f->nparam) && !ptx_var_in(v, f->ret, f->nret);
 }
 
 /* Pops the operands from `first` on. */

@@ -106,7 +106,7 @@ static void print_reg(struct printer *p, uint32_t reg)
 static void print_var(struct printer *p, const struct ptx_var *v)
 {
 	say(p, v->name);
-	if (p->f && v->func == p->f && v >= p->f->var && v < p->f->var + p->f->nvar &&
+	if (p->f && v->func == p->f && ptx_var_in(v, p->f->var, p->f->nvar) &&
 	    shared_name(p, v->name))
 		text_printf(p->out, "$v%u", v->index);
 }
