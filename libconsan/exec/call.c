@@ -2,8 +2,9 @@
  *
  * Every lane has a stack of call frames and a stack of local memory. Arguments are copied from the
  * caller's .param variables (which are in its local frame) to the callee's, results are copied back
- * at the return. alloca lengthens the frame of the lane's function. Registers of a function have columns of their own, above those of its callers.
- * Only a recursive call saves the columns that it would overwrite. */
+ * at the return. alloca lengthens the frame of the lane's function. Registers of a function have
+ * columns of their own, above those of its callers. Only a recursive call saves the columns that it
+ * would overwrite. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -20,7 +20,7 @@ struct video {
 	struct video_part a[4], b[4]; /* of the 64 bits b:a */
 	struct video_part d[4];    /* of the destination */
 	unsigned parts;            /* mask: parts that the destination takes */
-	uint32_t keep;             /* bits of c that the destination takes, without a second operation */
+	uint32_t keep;             /* bits of c that the destination takes */
 };
 
 static inline int64_t extend(uint64_t v, unsigned bits, bool is_signed)
