@@ -511,6 +511,7 @@ void merge_close(struct dcluster *c)
 	vec_free(&c->stream);
 	vec_free(&c->model);
 	vec_free(&c->span);
+	vec_free(&c->gspan);
 	free(c->warp);
 	free(c->turn);
 	free(c->left);

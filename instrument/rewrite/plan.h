@@ -101,6 +101,7 @@ struct plan_bulk {
 	bool tensor, multicast, rows; /* rows: gather4 or scatter4 */
 	enum ptx_mod mode;         /* of MG_loadmode, or MOD_NONE */
 	const struct ptx_operand *shared, *other, *size, *mbar, *mask, *offsets;
+	const struct ptx_operand *bytes; /* the mask of .cp_mask */
 };
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The index of the address operand. */

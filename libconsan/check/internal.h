@@ -544,6 +544,7 @@ struct check {
 	uint32_t cap_index;
 	struct global *global;   /* NULL: not checked */
 	bool idle_waits;         /* see check_idle_waits(); atomic */
+	bool hung;               /* a hang of a cluster was reported; atomic */
 	bool triggered, waited;  /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;

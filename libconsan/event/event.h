@@ -118,14 +118,14 @@ struct ev_lanes {
 
 struct ev_spans {
 	const struct ev_span *at;
-	uint16_t n;
+	uint32_t n;
 };
 
 struct ev_gspans {
 	const struct ev_gspan {
 		uint64_t addr, bytes; /* global */
 	} *at;
-	uint16_t n;
+	uint32_t n;
 };
 
 /* Tensor memory: cells of 32 bits in 128 lanes and 512 columns (PTX ISA, "Tensor Memory"). */

@@ -13,7 +13,7 @@ REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 	if (!reach_halves(r, h) || (h[0].stride & ~4) || (h[1].stride & ~4))
 		return false;
 	for (unsigned k = 0; k < 2; k++) {
-		const unsigned char *p = r->base + h[k].first + 16 * k * (uint32_t)h[k].stride + at;
+		const unsigned char *p = reach_bytes(r, h[k].first + 16 * k * (uint32_t)h[k].stride + at);
 
 		if (h[k].stride) {
 			memcpy(d + 16 * k, p, 64);
@@ -34,7 +34,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	unsigned at = v * size;
 #define LOAD(T) do { \
 	T *d = to; \
-	const unsigned char *from = r->base + r->first; \
+	const unsigned char *from = reach_bytes(r, r->first); \
 	if (lanes == FULL && r->affine && !r->stride) { \
 		const T one = *(const T *)(from + at); \
 		for (unsigned l = 0; l < LANES; l++) \
@@ -52,7 +52,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 		; \
 	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = *(const T *)(r->base + reach_off(r, l) + at); \
+			d[l] = *(const T *)reach_bytes(r, reach_off(r, l) + at); \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			d[l] = *(const T *)(reach_at(r, l) + at); \
@@ -172,10 +172,10 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #define STORE(T) do { \
 	const T *s = from; \
 	if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
-		memcpy(r->base + r->first + at, s, LANES * sizeof(T)); \
+		memcpy(reach_bytes(r, r->first + at), s, LANES * sizeof(T)); \
 	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			*(T *)(r->base + reach_off(r, l) + at) = s[l]; \
+			*(T *)reach_bytes(r, reach_off(r, l) + at) = s[l]; \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			*(T *)(reach_at(r, l) + at) = s[l]; \
