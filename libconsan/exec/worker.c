@@ -9,7 +9,7 @@
 #define WAITERS 8 /* clusters that may be resident before the first of them writes a flag */
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
 #define FAIR_TURNS 8
-#define BESIDE_OPS (1u << 20) /* see beside() */
+#define BESIDE_OPS (1u << 18) /* see beside() */
 #define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
 			 only a plain store can have changed */
 
