@@ -5,6 +5,7 @@
 
 #define QUANTUM 50000 /* ops of a warp before the next one runs */
 #define TURN 4000000  /* ops of a cluster before the worker checks limits */
+#define BESIDE 65536  /* the same in instrumented code, if there are others */
 #define ROUNDS 256    /* rounds over its warps before the worker checks limits */
 
 /* ---- a hang ---- */
@@ -119,7 +120,8 @@ static bool expire_waits(struct cluster *c)
 enum turn cluster_turn(struct cluster *c)
 {
 	const bool may_spread = !c->grid->coupled && !c->grid->spread;
-	const uint64_t end = c->ticks + (may_spread ? SERIAL_OPS : TURN);
+	const bool beside = c->grid->l->hardware && c->worker->resident.n > 1;
+	const uint64_t end = c->ticks + (beside ? BESIDE : may_spread ? SERIAL_OPS : TURN);
 	uint64_t work_before = c->work, polls_before = c->polls;
 
 	if (c->stop)

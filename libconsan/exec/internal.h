@@ -228,6 +228,7 @@ struct worker {
 	uint64_t wasted;         /* such accesses in sequence that changed nothing */
 	uint64_t fair_at;        /* steps when a cluster started or ended, or all had a turn */
 	unsigned busy;           /* turns in sequence that progressed */
+	uint64_t beside_at;      /* ticks when a cluster ended, or others started beside it */
 };
 
 struct grid {

@@ -9,6 +9,7 @@
 #define WAITERS 8 /* clusters that may be resident before the first of them writes a flag */
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
 #define FAIR_TURNS 8
+#define BESIDE_OPS (1u << 18) /* see beside() */
 #define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
 			 only a plain store can have changed */
 
@@ -111,6 +112,7 @@ static void end(struct worker *wk, struct cluster *c, bool finished)
 	if (c->parked)
 		wk->parked.n = n;
 	wk->fair_at = wk->steps;
+	wk->beside_at = wk->ticks;
 	context_end(c, finished);
 	if (!finished || !clc_next(g, place, &id) || cut_off(g, id))
 		return;
@@ -239,6 +241,18 @@ static bool perform_async(struct worker *wk)
 	return false;
 }
 
+/* Of instrumented code, whose clusters are not coupled, loops that wait may change memory, as those
+ * of atomics do and the records of their iterations. If no cluster has ended for long, others may be
+ * what they wait for: as many start as there are, to run beside them as on a GPU. */
+static void beside(struct worker *wk)
+{
+	if (!wk->grid->l->hardware || wk->ticks - wk->beside_at < BESIDE_OPS)
+		return;
+	wk->beside_at = wk->ticks;
+	for (size_t n = wk->resident.n; n && admit(wk); n--)
+		;
+}
+
 void worker_run(struct worker *wk)
 {
 	struct grid *g = wk->grid;
@@ -269,6 +283,7 @@ void worker_run(struct worker *wk)
 			wk->wasted = idle = 0;
 		if (g->coupled && fair(wk, progress, &all))
 			continue;
+		beside(wk);
 		if (progress && wk->resident.n) {
 			all = !g->coupled;
 			continue;
