@@ -63,15 +63,17 @@ static enum report_format format_of(const char *path)
 	return REPORT_text;
 }
 
-/* --library-path: which frame is shown first */
-static void use_libraries(const struct options *o)
+/* --library-path: which frame is shown first; --source-root: what is quoted */
+static void prepare(const struct options *o)
 {
 	if (o->library_path.n)
 		site_libraries(o->library_path.at, o->library_path.n);
+	report_source_roots(o);
 }
 
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out)
 {
+	prepare(o);
 	switch (to) {
 	case REPORT_html: report_html(r, o, out); return;
 	case REPORT_json: report_json(r, out); return;
@@ -122,8 +124,8 @@ static bool write_file(const struct results *r, const struct options *o, const c
 	FILE *out = options_is_stdout(path) ? stdout : open_report(path, &temporary);
 	bool ok = out != NULL;
 
-	use_libraries(o);
 	if (ok) {
+		prepare(o);
 		if (text)
 			report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
 		else
@@ -166,7 +168,7 @@ bool report_write(const struct results *r, const struct options *o, struct consa
 {
 	bool ok = true;
 
-	use_libraries(o);
+	prepare(o);
 	if (*o->log_file)
 		ok = write_file(r, o, o->log_file, true, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */

@@ -91,11 +91,6 @@ static int fault_in_segments(struct dl_phdr_info *info, size_t size, void *user)
 	return ours;
 }
 
-static uint32_t host_stack(void)
-{
-	return consan_host_stack(NULL);
-}
-
 static bool open_session(void)
 {
 	const char *dir = base_environ("CONSAN_RESULTS");
@@ -111,7 +106,7 @@ static bool open_session(void)
 		return false;
 	}
 	owner = getpid();
-	consan_on_stack(session, host_stack);
+	consan_on_stack(session, consan_launch_stack);
 	if (!dir || !*dir)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &t);

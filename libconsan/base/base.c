@@ -241,5 +241,6 @@ bool err_set(struct consan_err *e, int code, int line, int col, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof e->text, fmt, ap);
 	va_end(ap);
+	visible_in_place(e->text); /* messages quote the input */
 	return false;
 }

@@ -81,5 +81,6 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "sha256.h"
 #include "similar.h"
 #include "span.h"
+#include "visible.h"
 
 #endif

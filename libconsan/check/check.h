@@ -44,6 +44,7 @@ void check_save(struct check *k);
 struct check_config {
 	struct launch_info launch;  /* copied; strings must outlive the check */
 	struct check_policy policy;
+	bool gluon;                 /* the program has kernels of Triton's Gluon (profile.def) */
 	struct check_memory *memory; /* or NULL; must outlive the check */
 	/* races on global memory; needs the events of all clusters in the order in which they took
 	 * place */

@@ -22,16 +22,25 @@ static const struct past_op *freed_columns(struct cluster *c, const struct event
 	return NULL;
 }
 
+/* A warp that names the lanes of warp 0: hardware takes the warp's own, as kernels of several projects
+ * rely on. What it does with other lanes is not known. */
+static bool names_first_lanes(const struct event_fault *x)
+{
+	return x->fault == FAULT_TMEM_OTHER_WINDOW && x->addr >> 16 < 32;
+}
+
 void on_fault(struct cluster *c, const struct event *e)
 {
 	const struct event_fault *x = &e->fault;
 	const bool passed = event_fault_passed(x->fault);
 	const struct past_op *freed = x->fault == FAULT_TMEM_ADDRESS ? freed_columns(c, e) : NULL;
 	const unsigned rule = freed ? CS621 : rule_by_code(event_fault_rule(x->fault));
+	const enum severity severity = names_first_lanes(x) && !c->check->config.policy.tmem_window
+		? SEV_WARNING : rule_severity(rule);
 	struct finding *f;
 
 	c->truncated |= !passed;
-	f = report_new(c, rule, rule_severity(rule), e->site, freed ? freed->site : x->other_site);
+	f = report_new(c, rule, severity, e->site, freed ? freed->site : x->other_site);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,

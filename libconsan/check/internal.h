@@ -460,6 +460,11 @@ enum shadow_observed race_observed(struct shadow_view *v, const struct cell_entr
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
 /* Reports that several lanes of one store write the same bytes at addr. */
+/* ---- stored.c ---- */
+void stored_note(struct warp *w, const struct event *e, uint32_t epoch);
+/* Did the warp's store of this site and epoch write the byte as the store at hand does? */
+bool stored_same(const struct warp *w, uint32_t epoch, uint32_t site, uint64_t addr,
+	const struct event *e);
 void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
 	uint64_t addr);
 

@@ -65,7 +65,7 @@ static int report(struct run *r, int program, const char *unseen)
 		text_printf(&r->said, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
 			? "never used the NVIDIA driver" : "never called CUDA");
 	records_remark(&records, r->dir, r->said.at, unseen);
-	if (!records_report(&records, &r->options, program, &status, &e)) {
+	if (!records_report(&records, &r->options, r->program, program, &status, &e)) {
 		print_error("%s", e.text);
 		if (!status)
 			status = EXIT_INTERNAL;

@@ -1,6 +1,7 @@
 /* device: the emulated GPU of this process: the consan session behind it, its sticky
  * error, and its properties. */
 #include "internal.h"
+#include "library.h"
 
 #include "libconsan/base/base.h"
 
@@ -87,13 +88,6 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-static uint32_t host_stack(void)
-{
-	const uint32_t python = python_stack();
-
-	return python ? python : consan_host_stack(NULL);
-}
-
 static int open_session(void)
 {
 	const char *dir = base_environ("CONSAN_RESULTS");
@@ -112,7 +106,7 @@ static int open_session(void)
 		print_error("findings cannot be recorded: %s: %s", path, e.text);
 	free(path);
 	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
-	consan_on_stack(device.c, host_stack);
+	consan_on_stack(device.c, consan_launch_stack);
 	hint_architectures(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
@@ -261,7 +255,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "a launch interrupts a launch");
 		return CONSAN_UNCHECKED;
 	}
-	python_launches();
+	consan_python_launches();
 	atomic_fetch_add(&device.launching, 1);
 	inside = true;
 	pthread_cleanup_push(abandon, NULL);
@@ -335,6 +329,7 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	python_end();
+	library_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);

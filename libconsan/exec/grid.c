@@ -2,7 +2,6 @@
 #include <xmmintrin.h>
 
 #include "clc.h"
-#include "reads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,7 +261,7 @@ static void result(struct grid *g, struct exec_result *r)
 		r->ctas += wk->ctas;
 		r->warp_ops += wk->ops;
 		r->events += wk->events;
-		r->reads_given_up |= reads_given_up(wk->reads);
+		r->reads_given_up |= wk->reads_given_up;
 	}
 	count_sites(g, r);
 	r->status = g->status;

@@ -456,7 +456,8 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	struct explored other = { 0 };
 	struct exec_control control;
 	struct exec_result r = { 0 };
-	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+		.memory = c->memory, .found = session_found,
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
 	char why[sizeof ((struct coverage *)0)->unchecked];

@@ -329,7 +329,8 @@ static void give_up(struct consan *c, const char *kernel)
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+		.global = l->module->code->global,
 		.found = session_found, .user = c, .aborted = l->fault };
 	struct gpu_running running = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };

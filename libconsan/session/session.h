@@ -47,6 +47,13 @@ void consan_take_registers(struct consan_module *m, const void *image, size_t n)
  * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
  * this object that was called. */
 uint32_t consan_host_stack(const char **call);
+/* A launch begins: remembers the Python frames of this thread. It takes the interpreter's lock, so the
+ * caller holds no lock of ours. */
+void consan_python_launches(void);
+uint32_t consan_python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
+uint32_t consan_launch_stack(void); /* the same, or that of the host, see consan_host_stack() */
+bool consan_python_program(void);
+bool consan_python_gluon(void); /* it has kernels of Gluon */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */

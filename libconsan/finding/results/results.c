@@ -231,7 +231,7 @@ static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
 	return true;
 }
 
-static void add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
+void results_add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
 	uint64_t count)
 {
 	struct result_remark remark = { .kind = kind, .count = count };
@@ -248,7 +248,7 @@ static void add_remarks(struct results *r, enum result_remark_kind kind, const c
 
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
 {
-	add_remarks(r, kind, text, 1);
+	results_add_remarks(r, kind, text, 1);
 }
 
 static void read_remark(struct results *r, const json_t *o)
@@ -258,13 +258,13 @@ static void read_remark(struct results *r, const json_t *o)
 	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
 		if (!strcmp(rj_remark_name[k], rj_text(o, "kind")))
 			kind = (enum result_remark_kind)k;
-	add_remarks(r, kind, rj_text(o, "text"), json_object_get(o, "count") ? rj_number(o, "count") : 1);
+	results_add_remarks(r, kind, rj_text(o, "text"), json_object_get(o, "count") ? rj_number(o, "count") : 1);
 }
 
 /* False if the line is not a record. *newer: it is one of a newer version. */
 static bool read_line(struct results *r, const char *line, size_t n, bool *newer)
 {
-	json_t *o = json_loadb(line, n, 0, NULL);
+	json_t *o = rj_visible(json_loadb(line, n, 0, NULL));
 	const char *type = rj_text(o, "type");
 	int64_t session = (int64_t)rj_number(o, "session");
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;

@@ -124,6 +124,9 @@ void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
+/* The same, `count` times. */
+void results_add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
+	uint64_t count);
 /* r takes ownership of the strings of n, p and l. */
 void results_add_run(struct results *r, struct result_run n);
 void results_add_process(struct results *r, struct result_process p);
