@@ -468,8 +468,9 @@ void on_hang(struct cluster *c, const struct event *e)
 	f = report_new(c, rule, rule_severity(rule), site, other);
 	if (!f)
 		return;
-	report_side(c, f, warp_of(c, root ? &root->e : e)->index,
-		root ? only_lane(root->e.lanes) : -1, site, rule == CS705 ? "stopped" : "wait");
+	if (site)
+		report_side(c, f, warp_of(c, root ? &root->e : e)->index,
+			root ? only_lane(root->e.lanes) : -1, site, rule == CS705 ? "stopped" : "wait");
 	if (root)
 		explain(c, f, root);
 	if (root && rule == CS705)

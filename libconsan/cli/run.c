@@ -220,7 +220,8 @@ int main(int argc, char **argv)
 		.doc = "Runs a CUDA program on an emulated GPU and reports the concurrency bugs "
 			"of its kernels."
 			"\vExit status: that of the program; 66 if there are errors; 67 if a kernel "
-			"could not be checked, a launch did not run to its end, a module or call is missing, or none was launched; 126 "
+			"could not be checked, a launch did not run to its end, a module or call is "
+			"missing, or none was launched; 126 "
 			"or 127 if the program cannot be run; 64 if it was not run because an option is wrong, "
 			"or a file that one names cannot be read or written; 70 if a report could not be "
 			"written in the end.",

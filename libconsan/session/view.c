@@ -192,7 +192,7 @@ static bool finding_matches(const struct finding *raw, const char *rule, const c
 {
 	struct arena a = { 0 };
 	struct consan_finding f;
-	bool found = false;
+	bool found = !raw->nsides && !file && !line; /* of a launch as a whole */
 
 	if (rule && strcmp(rule_get(raw->rule)->code, rule))
 		return false;
