@@ -184,7 +184,7 @@ check-fast: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases
 	$(V)$(MAKE) --no-print-directory TESTS='$(FAST_TESTS)' check-unit
 	$(V)CASES='$(FAST_CASES)' $(BUILD)/tests/cases/harness/cases --filter cases/specimen
-	$(V)$(MAKE) --no-print-directory FUZZ_TARGETS='$(filter-out events,$(FUZZ_TARGETS))' check-corpus FUZZ_EVENTS=
+	$(V)$(MAKE) --no-print-directory check-corpus
 
 # Criterion's processes do not run under ThreadSanitizer, so this runs programs.
 check-threads: deps
