@@ -90,7 +90,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 # Debian packages for building, testing and viewing reports; and, without a CUDA Toolkit, the parts
 # of it that libconsan/install/cuda.txt lists.
 DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev libdw-dev \
-	help2man pkg-config libgtest-dev g++
+	help2man pkg-config libgtest-dev g++ libopenblas0 libfftw3-double3 libfftw3-single3
 
 deps:
 	@need='$(DEB)'; missing=; $(if $(OWN_CUDA),[ -e build/cuda ] || \

@@ -22,8 +22,10 @@ struct report_counts {
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
 	unsigned launches;      /* checked launches */
-	unsigned gaps;          /* modules that were not loaded, and unsupported calls: kernels
-				   may be missing, or have run on other data */
+	unsigned unseen;        /* gaps of this kind: remarks `not_seen` */
+	unsigned gaps;          /* modules that were not loaded, unsupported calls and processes
+				   that were not seen: kernels may be missing, or have run on
+				   other data */
 };
 /* Is it one of the gaps? */
 bool report_gap(const struct result_remark *m);

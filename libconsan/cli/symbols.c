@@ -1,6 +1,6 @@
 /* symbols: functions and lines of the host's call stacks, by libdw from the objects' own debug
  * information. */
-#include "run.h"
+#include "symbols.h"
 
 #include "libconsan/event/event.h"
 

@@ -30,8 +30,8 @@ static uint32_t report(const char *rule, const char *kernel, int error, const ch
 		return 0;
 	call.stack = consan_host_stack(&call.name);
 	implicit = consan_call_implicit(call.stack);
-	python_launches();
-	python = python_stack();
+	consan_python_launches();
+	python = consan_python_stack();
 	if (python)
 		call.stack = python;
 	snprintf(text, sizeof text, "%s: %s", row && row->rt ? row->rt : row && row->drv ? row->drv

@@ -1,6 +1,7 @@
 /* device: the emulated GPU of this process: the consan session behind it, its sticky
  * error, and its properties. */
 #include "internal.h"
+#include "library.h"
 
 #include "libconsan/base/base.h"
 
@@ -87,32 +88,25 @@ static void hint_architectures(struct consan *c)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
 }
 
-static uint32_t host_stack(void)
-{
-	const uint32_t python = python_stack();
-
-	return python ? python : consan_host_stack(NULL);
-}
-
 static int open_session(void)
 {
-	const char *dir = getenv("CONSAN_RESULTS");
+	const char *dir = base_environ("CONSAN_RESULTS");
+	char *path = dir && *dir ? record_path(dir) : NULL;
 	struct consan_err e = { 0 };
-	char *path;
 
-	device.c = consan_open(getenv(CONSAN_SESSION_ENV), &e);
+	device.c = consan_open(base_environ(CONSAN_SESSION_ENV), &e);
 	if (!device.c) {
 		print_error("%s", e.text);
+		if (path)
+			consan_record_failure(path, e.text);
+		free(path);
 		return device.broken = cudaErrorInitializationError;
 	}
-	if (dir && *dir) {
-		path = record_path(dir);
-		if (!consan_record_to(device.c, path, &e))
-			print_error("findings cannot be recorded: %s: %s", path, e.text);
-		free(path);
-	}
-	consan_progress_to(device.c, getenv(PROGRESS_ENV));
-	consan_on_stack(device.c, host_stack);
+	if (path && !consan_record_to(device.c, path, &e))
+		print_error("findings cannot be recorded: %s: %s", path, e.text);
+	free(path);
+	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
+	consan_on_stack(device.c, consan_launch_stack);
 	hint_architectures(device.c);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
@@ -244,13 +238,30 @@ static void halt(void)
 	_exit(status);
 }
 
+/* A handler of a signal ended this thread in the middle of a launch, which has locks. */
+static void abandon(void *none)
+{
+	(void)none;
+	device.broken = cudaErrorLaunchFailure;
+}
+
 enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
 {
+	static _Thread_local bool inside;
 	enum consan_status status;
 
-	python_launches();
+	if (inside) { /* a handler of a signal launches while it interrupts a launch */
+		remark(REMARK_CALL_UNSUPPORTED, "a launch by a signal handler that interrupted a launch");
+		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "a launch interrupts a launch");
+		return CONSAN_UNCHECKED;
+	}
+	consan_python_launches();
 	atomic_fetch_add(&device.launching, 1);
+	inside = true;
+	pthread_cleanup_push(abandon, NULL);
 	status = consan_launch(device.c, l, e);
+	pthread_cleanup_pop(false);
+	inside = false;
 	atomic_fetch_sub(&device.launching, 1);
 	halt();
 	return status;
@@ -318,6 +329,7 @@ __attribute__((destructor)) static void close_session(void)
 	if (!device.c || device.forked)
 		return;
 	python_end();
+	library_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);

@@ -208,9 +208,6 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
 /* ---- the Python package (python.c) ---- */
-void python_launches(void); /* a launch begins: remembers the Python frames of this thread */
-uint32_t python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
-bool python_program(void);  /* is it a Python program? */
 void python_end(void);      /* writes the remarks before the session is closed */
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */

@@ -3,8 +3,6 @@
  * linked with libconsan. */
 #include "internal.h"
 
-#include "libconsan/event/event.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +14,13 @@ struct consan *consan_run_session(void);
 void consan_run_remark(const char *text);
 void consan_run_recover(void);
 void consan_run_operator(const char *framework, const char *name);
-void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
 
 /* ---- the session ---- */
 
 static enum consan_status launch(struct consan *c, const struct consan_launch *l, size_t size,
 	struct consan_err *e)
 {
-	python_launches();
+	consan_python_launches();
 	return consan_launch_sized(c, l, size, e);
 }
 
@@ -134,55 +131,4 @@ void python_end(void)
 		if (k == i)
 			remark_framework(operators.at[i].framework);
 	}
-}
-
-/* ---- call stacks ---- */
-
-enum { STACK_BYTES = 1 << 13, FRAMES = 32 };
-static size_t (*_Atomic write_frames)(char *to, size_t n);
-static _Atomic bool in_python;
-static _Thread_local char frames[STACK_BYTES]; /* of the launch in progress; "": none */
-
-/* frames: writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost
- * first, at most n bytes, and returns their number; 0: the thread runs no Python code. It is called
- * before each launch, without a lock of ours, as it takes the interpreter's lock. NULL: none. */
-VISIBLE void consan_run_on_stack(size_t (*call)(char *to, size_t n))
-{
-	in_python = true;
-	write_frames = call;
-}
-
-bool python_program(void)
-{
-	return in_python;
-}
-
-void python_launches(void)
-{
-	size_t (*call)(char *, size_t) = write_frames;
-	size_t n = call ? call(frames, sizeof frames - 1) : 0;
-
-	frames[n < sizeof frames ? n : 0] = 0;
-}
-
-uint32_t python_stack(void)
-{
-	struct site_loc loc[FRAMES];
-	struct site s = { .loc = loc };
-	char text[STACK_BYTES], *rest = text, *line;
-	unsigned n = 0;
-
-	memcpy(text, frames, sizeof text);
-	while (n < FRAMES && (line = strsep(&rest, "\n")) && *line) {
-		const char *file = strsep(&line, "\t"), *number = strsep(&line, "\t");
-
-		if (!number || !line)
-			break;
-		loc[n] = (struct site_loc){ .file = file, .line = (uint32_t)strtoul(number, NULL, 10),
-			.function = line };
-		if (n)
-			loc[n - 1].inlined_at = &loc[n];
-		n++;
-	}
-	return n ? site_intern(&s) : 0;
 }

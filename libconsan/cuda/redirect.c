@@ -11,6 +11,7 @@
 #include "elf_file.h"
 #include "entry_points.h"
 #include "jump.h"
+#include "library.h"
 #include "stripped.h"
 
 #include <elf.h>
@@ -83,6 +84,26 @@ static void redirect_function(void *user, const char *name, uint64_t address, ui
 		r->done += jump_write(&r->jumps, (uint8_t *)r->base + address, size, to);
 }
 
+/* The functions of a library that is replaced: its dynamic symbols. Ours are found before them, so that
+ * only those are changed that must not be executed. */
+static void replace_library(const struct elf *f, uint64_t base)
+{
+	const struct symbols symbols = elf_symbols(f, elf_section_of_type(f, SHT_DYNSYM));
+	struct jumps jumps = { 0 };
+	void *to;
+
+	for (size_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *s = symbols.at + i;
+
+		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_value)
+			continue;
+		to = library_instead(elf_symbol_name(&symbols, s));
+		if (to)
+			jump_write(&jumps, (uint8_t *)base + s->st_value, s->st_size, to);
+	}
+	jumps_end(&jumps);
+}
+
 static void redirect(const struct elf *f, const char *path, uint64_t base)
 {
 	const struct symbols symbols = elf_symbols(f, symbol_table(f, path));
@@ -142,7 +163,10 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
-	redirect(&f, path, info->dlpi_addr);
+	if (library_is_replaced(path))
+		replace_library(&f, info->dlpi_addr);
+	else
+		redirect(&f, path, info->dlpi_addr);
 	elf_unmap(&f);
 	return 0;
 }

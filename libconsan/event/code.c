@@ -78,15 +78,15 @@ const char *code_get_string(struct code_reader *r, struct arena *a)
 }
 
 /* The number of elements that follow; each takes at least one byte. */
-static uint16_t get_count(struct code_reader *r)
+static uint32_t get_count(struct code_reader *r, uint32_t most)
 {
 	uint64_t n = code_get(r);
 
-	if (n > UINT16_MAX || n > (size_t)(r->end - r->at)) {
+	if (n > most || n > (size_t)(r->end - r->at)) {
 		r->bad = true;
 		return 0;
 	}
-	return (uint16_t)n;
+	return (uint32_t)n;
 }
 
 /* ---- encoding ----
@@ -266,7 +266,7 @@ static void get_addresses(struct code_reader *r, struct event_arrays *a, uint32_
 
 static void get_spans(struct code_reader *r, struct event_arrays *a, struct ev_spans *s)
 {
-	s->n = get_count(r);
+	s->n = get_count(r, UINT32_MAX);
 	a->spans.n = 0;
 	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
 		addr += (uint64_t)code_get_signed(r);
@@ -277,7 +277,7 @@ static void get_spans(struct code_reader *r, struct event_arrays *a, struct ev_s
 
 static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_gspans *s)
 {
-	s->n = get_count(r);
+	s->n = get_count(r, UINT32_MAX);
 	a->gspans.n = 0;
 	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
 		addr += (uint64_t)code_get_signed(r);
@@ -288,7 +288,7 @@ static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_
 
 static void get_areas(struct code_reader *r, struct event_arrays *a, struct ev_areas *s)
 {
-	s->n = get_count(r);
+	s->n = (uint16_t)get_count(r, UINT16_MAX);
 	a->areas.n = 0;
 	for (unsigned i = 0; i < s->n && !r->bad; i++) {
 		struct ev_area x;
@@ -312,7 +312,7 @@ static void get_regs(struct code_reader *r, struct event_arrays *a, struct ev_re
 {
 	const unsigned list = a->nregs++ % ARRAY_SIZE(a->regs);
 
-	regs->n = get_count(r);
+	regs->n = (uint16_t)get_count(r, UINT16_MAX);
 	a->regs[list].n = 0;
 	for (uint64_t i = 0, reg = 0; i < regs->n && !r->bad; i++) {
 		reg += (uint64_t)code_get_signed(r);

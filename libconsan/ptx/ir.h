@@ -87,7 +87,11 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	uint8_t kind;
 	bool negated;              /* !p */
+	bool minus;                /* -a, of vmad */
 	uint8_t elem;              /* 1 + component for .x .y .z .w of a vector register, 0: none */
+	uint8_t part_bits, nparts; /* selector of a video instruction: 8 (.b..) or 16 (.h..), and its
+				      digits; 0: none */
+	uint16_t parts;            /* the digits, 4 bits each, the last one lowest */
 	uint16_t n;                /* PO_VEC, PO_PAIR, PO_TADDR: operands at list */
 	uint32_t reg;
 	uint16_t sreg;             /* enum ptx_sreg */
