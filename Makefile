@@ -62,8 +62,10 @@ all: $(MAKERS_LIB) $(GPU_LIB) $(GPU_RESCUE)
 OBJ = $(LIB_SRC:%.c=$(BUILD)/%.o) $(BUILD)/rule_examples.o \
 	$(SIMD_SRC:%.c=$(BUILD)/%.avx2.o) $(SIMD_SRC:%.c=$(BUILD)/%.avx512.o)
 # no-trapping-math: comparisons of floats may become vector selects
-AVX2 = -O3 -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
-AVX512 = -O3 -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
+# What fuzz targets reach is compiled in seconds, not minutes.
+SIMD_O ?= $(if $(filter fuzz,$(SAN)),-O1,-O3)
+AVX2 = $(SIMD_O) -fno-trapping-math -march=x86-64-v3 -mtune=native -DSIMD=avx2
+AVX512 = $(SIMD_O) -fno-trapping-math -march=x86-64-v4 -mprefer-vector-width=512 -DSIMD=avx512
 
 $(BUILD)/libconsan.a: $(OBJ)
 	$(V)rm -f $@ && ar rcs $@ $^
@@ -76,7 +78,7 @@ $(BUILD)/%.avx512.o: %.c
 	$(V)$(CC) $(CFLAGS_ALL) $(AVX512) -c -o $@ $<
 # These have vector loops; they run after the executor has tested for AVX2.
 $(BUILD)/libconsan/check/%.o $(BUILD)/shadow/%.o $(BUILD)/instrument/rewrite/%.o \
-	$(BUILD)/instrument/decode/%.o: CFLAGS_ALL += -O3 -march=x86-64-v3 -mtune=native
+	$(BUILD)/instrument/decode/%.o: CFLAGS_ALL += $(SIMD_O) -march=x86-64-v3 -mtune=native
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -c -o $@ $<
@@ -182,7 +184,7 @@ check-fast: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases
 	$(V)$(MAKE) --no-print-directory TESTS='$(FAST_TESTS)' check-unit
 	$(V)CASES='$(FAST_CASES)' $(BUILD)/tests/cases/harness/cases --filter cases/specimen
-	$(V)$(MAKE) --no-print-directory FUZZ_TARGETS='$(filter-out events,$(FUZZ_TARGETS))' check-corpus FUZZ_EVENTS=
+	$(V)$(MAKE) --no-print-directory check-corpus
 
 # Criterion's processes do not run under ThreadSanitizer, so this runs programs.
 check-threads: deps

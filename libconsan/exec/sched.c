@@ -239,9 +239,9 @@ void sched_judge_parked(struct worker *wk, const struct cluster *c, size_t from,
 {
 	if (worked && c->parked > wk->parked.n - from)
 		from = 0;
-	for (struct xparked *p = wk->parked.at + from; p < wk->parked.at + wk->parked.n; p++)
-		if (p->w->cluster == c)
-			p->futile = futile(p->w);
+	for (size_t i = from; i < wk->parked.n; i++)
+		if (wk->parked.at[i].w->cluster == c)
+			wk->parked.at[i].futile = futile(wk->parked.at[i].w);
 }
 
 static uint32_t number_of(const struct warp *w)

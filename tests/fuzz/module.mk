@@ -20,25 +20,25 @@ endif
 $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/file.o $(BUILD)/libconsan.a
 	$(V)$(CC) $(SANFLAGS) $(FUZZ_MAIN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
-# Event files are of one version of consan, so they are made anew, from the bundled kernels.
-FUZZ_EVENTS = $(patsubst %,$(BUILD)/tests/fuzz/seeds/events/%.events,$(notdir $(KERNELS)))
-define fuzz_events
-$(BUILD)/tests/fuzz/seeds/events/$(notdir $(1)).events: $(BUILD)/$(1) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
-	@mkdir -p $$(@D) && rm -f $$@
-	$$(V)$(BUILD)/consan-run --quiet --log-file=/dev/null --save=$$@ $$< >/dev/null
-endef
-$(foreach k,$(KERNELS),$(eval $(call fuzz_events,$(k))))
+# Event files are of one version of consan, so they are made anew: from specimens, whose events are few.
+FUZZ_SPECIMENS = $(wildcard tests/cases/*/cs?0[0-4]*.ptx)
+FUZZ_EVENTS = $(BUILD)/tests/fuzz/seeds/events
+$(FUZZ_EVENTS)/made: $(BUILD)/tests/fuzz/run $(FUZZ_SPECIMENS)
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(V)for f in $(FUZZ_SPECIMENS); do \
+		FUZZ_SAVE=$(@D)/$$(basename $$f .ptx).events $< $$f >/dev/null 2>&1 || exit 1; done
+	$(V)find $(@D) -size 0 -delete && touch $@
 SEEDS = $(wildcard tests/fuzz/corpus/$(1)/* $(if $(filter ptx run,$(1)),tests/cases/race/*.ptx tests/cases/async/*.ptx tests/cases/tcgen05/*.ptx)) \
-	$(if $(filter events,$(1)),$(FUZZ_EVENTS))
+	$(if $(filter events,$(1)),$(FUZZ_EVENTS)/*.events)
 
 # the loop is make's, as only make knows the seeds of each target
-check-corpus: $(FUZZ_BIN) $(FUZZ_EVENTS)
+check-corpus: $(FUZZ_BIN) $(FUZZ_EVENTS)/made
 	$(V)bad=; $(foreach t,$(FUZZ_TARGETS),echo "fuzz corpus: $(t)"; \
 		timeout 300 $(BUILD)/tests/fuzz/$(t) $(call SEEDS,$(t)) 2>$(BUILD)/tests/fuzz/$(t).txt \
 		|| { tail -n 30 $(BUILD)/tests/fuzz/$(t).txt; bad="$$bad $(t)"; };) \
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 
-fuzz: $(FUZZ_EVENTS)
+fuzz: $(FUZZ_EVENTS)/made
 	$(V)if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' \
 		| $(FUZZ_CLANG) -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null; then \
 		$(MAKE) --no-print-directory -j$(JOBS) CC='$(FUZZ_CLANG)' SAN=fuzz run-fuzz FUZZ_EVENTS='$(FUZZ_EVENTS)'; \

@@ -1,4 +1,5 @@
-/* run: loads a PTX module and runs each of its kernels, checked, with a buffer for each parameter. */
+/* run: loads a PTX module and runs each of its kernels, checked, with a buffer for each parameter. With
+ * $FUZZ_SAVE, the events go to that file: so are seeds of the target `events` made. */
 #include "fuzz.h"
 
 #include "libconsan/consan.h"
@@ -34,7 +35,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	const char *name;
 
 	if (!c) {
-		c = consan_open("jobs=1 timeout=0.5 verify-fixes=no", &e);
+		struct text options = { 0 };
+
+		text_printf(&options, "jobs=1 timeout=0.5 verify-fixes=no");
+		if (getenv("FUZZ_SAVE"))
+			text_printf(&options, " save=%s", getenv("FUZZ_SAVE"));
+		c = consan_open(options.at, &e);
+		text_free(&options);
 		FUZZ_CHECK(c);
 		buffer = consan_malloc(c, BUFFER, CONSAN_MEM_DEVICE);
 	}
