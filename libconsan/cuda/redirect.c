@@ -33,10 +33,10 @@ static bool is_runtime_name(const char *name)
 /* The full symbol table, which has the local functions of a static runtime. A shared runtime
  * needs redirection only if the program looks up its functions by dlsym(); these are in the
  * dynamic symbol table. */
-static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
+static const elf_shdr *symbol_table(const struct elf *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	const Elf64_Shdr *s = elf_section_of_type(f, SHT_SYMTAB);
+	const elf_shdr *s = elf_section_of_type(f, SHT_SYMTAB);
 
 	if (s || strncmp(slash ? slash + 1 : path, "libcudart.so", 12))
 		return s;
@@ -65,7 +65,7 @@ static bool has_shared_runtime(const struct elf *f)
  * does. */
 static bool may_have_runtime(const struct elf *f)
 {
-	const Elf64_Shdr *s = elf_section(f, ".rodata");
+	const elf_shdr *s = elf_section(f, ".rodata");
 
 	if (has_fatbin(f))
 		return !has_shared_runtime(f);
@@ -111,7 +111,7 @@ static void redirect(const struct elf *f, const char *path, uint64_t base)
 	char *real;
 
 	for (size_t i = 0; i < symbols.n; i++) {
-		const Elf64_Sym *s = symbols.at + i;
+		const elf_sym *s = symbols.at + i;
 
 		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_value)
 			redirect_function(&r, elf_symbol_name(&symbols, s), s->st_value, s->st_size);

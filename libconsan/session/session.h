@@ -16,6 +16,8 @@ bool consan_check_options(const struct options *o, struct consan_err *e);
 
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
 bool consan_record_to(struct consan *c, const char *path, struct consan_err *e);
+/* Records that this process has no session, and why: what it does is not checked. */
+void consan_record_failure(const char *path, const char *why);
 /* Writes the progress of each launch to this shared file (progress.h). */
 void consan_progress_to(struct consan *c, const char *path);
 /* A module for this architecture will be loaded: consan_device() takes it into account. */
@@ -82,12 +84,12 @@ bool consan_ignores_libraries(const struct consan *c);
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
 
-/* ---- remarks about the program, for the report. CALL_UNSUPPORTED and NOT_LOADED make the run
+/* ---- remarks about the program, for the report. CALL_UNSUPPORTED, NOT_LOADED and NOT_SEEN make the run
  * count as not checked; the others of modules are for those that run unwatched on a GPU, whose
  * kernels are counted when they are launched ---- */
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
 	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED,
-	REMARK_NOT_LOADED };
+	REMARK_NOT_LOADED, REMARK_NOT_SEEN };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */
