@@ -1,5 +1,5 @@
-# cuBLAS, cuFFT and cuRAND: libraries of the CPU do the work.
-# needs: cupy nvidia.cublas nvidia.cufft nvidia.curand
+# cuBLAS, cuFFT and cuRAND, which come with PyTorch: libraries of the CPU do the work.
+# needs: cupy torch
 # kernel: cupy_copy
 # says: library calls ran on the CPU, unchecked
 import cupy
