@@ -220,10 +220,15 @@ unsigned fatbin_newest(const void *bytes, size_t n, char *suffix)
 unsigned fatbin_ptx_target(const char *text, size_t n, char *suffix)
 {
 	const char *at = memmem(text, n < 4096 ? n : 4096, ".target", 7);
+	char word[64] = "", c = 0; /* sscanf() reads up to a NUL */
 	unsigned sm = 0;
-	char c = 0;
+	size_t left;
 
-	if (!at || sscanf(at, ".target sm_%u%c", &sm, &c) < 1)
+	if (!at)
+		return 0;
+	left = n - (size_t)(at - text);
+	memcpy(word, at, left < sizeof word ? left : sizeof word - 1);
+	if (sscanf(word, ".target sm_%u%c", &sm, &c) < 1)
 		return 0;
 	*suffix = c == 'a' || c == 'f' ? c : 0;
 	return sm;
