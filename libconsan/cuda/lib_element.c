@@ -34,20 +34,21 @@ static float of_bits(uint32_t bits)
 	return f;
 }
 
-/* An 8-bit float of this many bits of mantissa. e4m3 has no infinity, and one NaN. */
-static float of_f8(uint8_t v, unsigned mantissa, int bias, bool finite)
+/* A float of so many bits of mantissa and of exponent. finite: e4m3 has no infinity, and one NaN. */
+static double of_float(uint32_t v, unsigned mantissa, unsigned exponents, bool finite)
 {
-	unsigned exponent = (v & 0x7f) >> mantissa, fraction = v & ((1u << mantissa) - 1);
-	unsigned all = 0x7f >> mantissa;
-	float f;
+	const unsigned all = (1u << exponents) - 1, exponent = v >> mantissa & all;
+	const unsigned ones = (1u << mantissa) - 1, fraction = v & ones;
+	const int bias = (int)(all >> 1);
+	double f;
 
-	if (exponent == all && (!finite || fraction == (1u << mantissa) - 1))
+	if (exponent == all && (!finite || fraction == ones))
 		f = fraction ? NAN : INFINITY;
 	else if (exponent)
-		f = ldexpf(1 + ldexpf((float)fraction, -(int)mantissa), (int)exponent - bias);
+		f = ldexp(fraction + ldexp(1, (int)mantissa), (int)exponent - bias - (int)mantissa);
 	else
-		f = ldexpf((float)fraction, 1 - bias - (int)mantissa);
-	return v & 0x80 ? -f : f;
+		f = ldexp(fraction, 1 - bias - (int)mantissa);
+	return v >> (mantissa + exponents) & 1 ? -f : f;
 }
 
 double complex element_load(int type, const void *at, size_t i)
@@ -58,7 +59,7 @@ double complex element_load(int type, const void *at, size_t i)
 	case EL_R64:
 		return ((const double *)at)[i];
 	case EL_R16:
-		return (double)((const _Float16 *)at)[i];
+		return of_float(((const uint16_t *)at)[i], 10, 5, false);
 	case EL_BF16:
 		return of_bits((uint32_t)((const uint16_t *)at)[i] << 16);
 	case EL_I8:
@@ -72,11 +73,27 @@ double complex element_load(int type, const void *at, size_t i)
 	case EL_C64:
 		return ((const double complex *)at)[i];
 	case EL_E4M3:
-		return of_f8(((const uint8_t *)at)[i], 3, 7, true);
+		return of_float(((const uint8_t *)at)[i], 3, 4, true);
 	case EL_E5M2:
-		return of_f8(((const uint8_t *)at)[i], 2, 15, false);
+		return of_float(((const uint8_t *)at)[i], 2, 5, false);
 	}
 	return NAN;
+}
+
+static uint16_t to_f16(float f)
+{
+	const uint16_t sign = signbit(f) ? 0x8000 : 0;
+	const double a = fabs(f);
+	int exponent;
+
+	if (isnan(f))
+		return 0x7fff;
+	if (a >= 65520) /* rounds to 2^16 */
+		return sign | 0x7c00;
+	if (a < 0x1p-14)
+		return sign | (uint16_t)rint(a * 0x1p24);
+	exponent = ilogb(a); /* a mantissa that rounds up to 2 carries into the exponent */
+	return sign | (uint16_t)(((exponent + 14) << 10) + (int)rint(ldexp(a, 10 - exponent)));
 }
 
 static uint16_t to_bf16(float f)
@@ -106,7 +123,7 @@ void element_store(int type, void *at, size_t i, double complex value)
 		((double *)at)[i] = v;
 		break;
 	case EL_R16:
-		((_Float16 *)at)[i] = (_Float16)(float)v;
+		((uint16_t *)at)[i] = to_f16((float)v);
 		break;
 	case EL_BF16:
 		((uint16_t *)at)[i] = to_bf16((float)v);
