@@ -216,6 +216,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+	stream_sync_all();
 	device_reset();
 	return drv(check_device(device, &device));
 }
@@ -400,14 +401,14 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 
 CUresult cuCtxSynchronize(void)
 {
-	stream_host_waited();
-	return drv(drv_ready());
+	int error = drv_ready();
+
+	return drv(error ? error : stream_sync_all());
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-	stream_host_waited();
-	return drv(context_of(context) ? device_ready() : cudaErrorDeviceUninitialized);
+	return drv(context_of(context) ? stream_sync_all() : cudaErrorDeviceUninitialized);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)

@@ -31,16 +31,12 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-	struct stream *s = stream_of(stream);
-
-	stream_host_waited();
-	return after_ready(!s ? cudaErrorInvalidResourceHandle
-		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
+	return after_ready(stream_sync(stream, false));
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
-	return cuStreamSynchronize(stream);
+	return after_ready(stream_sync(stream, true));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
@@ -126,12 +122,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)
 {
-	int error = drv_ready();
-
-	if (!call || !stream_of(stream))
-		return call ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
-	call(stream, drv(error), user);
-	return drv(error);
+	return after_ready(stream_callback(stream, NULL, call, user));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t n, unsigned flags)
@@ -165,12 +156,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 
 CUresult cuEventQuery(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, true));
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, false));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
@@ -277,7 +268,7 @@ static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, uns
 			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
 		error = fill_check(&op.fill);
 		if (!error)
-			error = stream_issue(stream, &op);
+			error = stream_issue(stream, &op, false);
 	}
 	return after_ready(error);
 }

@@ -7,8 +7,8 @@
  *    must know at once, and holds no lock while it calls back into the program.
  *  - Functions that return int return an error in the numbering of enum cudaError, 0 for
  *    success. CUresult has the same numbers where both APIs have the error.
- *  - Each asynchronous operation is a struct op. stream_issue() runs it at once or captures
- *    it into a graph.
+ *  - Each asynchronous operation is a struct op. stream_issue() adds it to the queue (queue.h) or
+ *    captures it into a graph.
  *  - Handles that the program passes are looked up in handle_map.h before they are used. */
 #ifndef CONSAN_CUDA_INTERNAL_H
 #define CONSAN_CUDA_INTERNAL_H
@@ -25,6 +25,7 @@
 int device_ready(void);
 struct consan *device_session(void);               /* after device_ready() */
 const struct consan_device *device_info(void);   /* after device_ready() */
+bool device_blocks(void);                       /* --launch-blocking or CUDA_LAUNCH_BLOCKING=1 */
 void device_fault(int error);                   /* sets the sticky error; the first one stays */
 void device_reset(void);                        /* clears the sticky error */
 /* consan_launch() in this session. */
@@ -133,8 +134,12 @@ struct image *image_of(const void *handle); /* NULL: not a live handle */
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
-int mem_free(void *at);              /* device and managed; NULL is fine */
-int mem_free_host(void *at);
+int mem_free(void *at);              /* device and managed; NULL is fine; waits for all work */
+int mem_free_async(void *at, const void *stream); /* cudaFreeAsync() */
+bool mem_pageable(const void *at);   /* host memory that the GPU cannot access */
+bool mem_on_device(const void *at);  /* neither that, nor page-locked nor managed */
+void mem_release(void *at);          /* runs OP_FREE */
+int mem_free_host(void *at);         /* waits for all work */
 int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
@@ -149,6 +154,7 @@ struct copy {
 	size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
+	void *staged;                /* a copy of the source that is read instead; owned; or NULL */
 };
 struct fill {
 	void *dst;
@@ -162,6 +168,8 @@ struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_
 	size_t width, size_t height, enum cudaMemcpyKind kind);
 int copy_check(const struct copy *c);
 void copy_run(const struct copy *c);
+void copy_stage(struct copy *c);     /* the source may change afterwards */
+size_t copy_bytes(const struct copy *c);
 int fill_check(const struct fill *f);
 void fill_run(const struct fill *f);
 
@@ -208,34 +216,44 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
 /* ---- the Python package (python.c) ---- */
-void python_launches(void); /* a launch begins: remembers the Python frames of this thread */
-uint32_t python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
+/* The Python frames of this thread, one in a line; NULL: it runs no Python code. The caller free()s
+ * them. Not to be called with a lock, as it takes the interpreter's. */
+char *python_frames(void);
+uint32_t python_stack(const char *frames); /* a site; 0: none */
 bool python_program(void);  /* is it a Python program? */
 void python_end(void);      /* writes the remarks before the session is closed */
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH };
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE };
 struct op {
 	enum op_kind kind;
 	union {
 		struct launch launch;
 		struct copy copy;
 		struct fill fill;
-		struct { void (*call)(void *user); void *user; } host;
+		struct { void (*call)(void *user); void *user; bool always; } host; /* always:
+				also after a fault */
 		struct graph *graph; /* a child graph, owned */
+		void *at;            /* OP_FREE: memory, by mem_free_async() */
 	};
 };
-int op_run(const struct op *op);
+int op_run(const struct op *op); /* not of a graph: its nodes are tasks of their own */
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
+size_t op_bytes(const struct op *op); /* staged memory */
 
 struct graph;
+struct node;
+struct task;
 struct stream {
 	unsigned flags;
 	int priority;
 	unsigned long long id;
-	struct graph *capture;       /* operations go into this graph; NULL: they run at once */
+	unsigned refs;               /* of the handle and of tasks; under the lock of the queue */
+	struct task *tail;           /* the last task (queue.h), or NULL; owns a reference */
+	struct graph *capture;       /* operations go into this graph; NULL: into the queue */
+	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
 	bool launched;               /* the last operation was a launch ... */
 	unsigned long long waits;    /* ... issued after this many waits by the host */
@@ -244,23 +262,32 @@ struct stream {
 struct cuda_event {
 	unsigned flags;
 	bool recorded;
-	double at;                   /* when, in seconds of CLOCK_MONOTONIC */
+	struct task *task;           /* that recorded it last; owns a reference */
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
+	VEC(struct node *) front;    /* ... after these nodes */
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
-/* Takes ownership of the contents of op: they are freed here or kept in the graph. */
-int stream_issue(const void *handle, struct op *op);
+/* Takes ownership of the contents of op, which goes to the queue, or the graph of a capture.
+ * blocking: of a call without a stream, such as cudaMemcpy(). Copies and fills return as
+ * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
+ * staged or done, a blocking one is done unless it only accesses the device. */
+int stream_issue(const void *handle, struct op *op, bool blocking);
+/* One of the calls is not NULL: the function gets the stream and the error state. */
+int stream_callback(const void *handle, cudaStreamCallback_t rt_call, CUstreamCallback drv_call,
+	void *user);
 int stream_wait(const void *handle, const void *event);
-/* The host waited for the device: earlier work has ended before any later launch starts. */
-void stream_host_waited(void);
+/* The host waits for a stream, or for all work. query: cudaErrorNotReady, if it cannot be done as
+ * long as the host does nothing. */
+int stream_sync(const void *handle, bool query);
+int stream_sync_all(void);
 int cuda_event_new(struct cuda_event **out, unsigned flags);
 struct cuda_event *cuda_event_of(const void *handle);
 int cuda_event_record(const void *handle, const void *stream);
 int cuda_event_free(const void *handle);
-int cuda_event_query(const void *handle);
+int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
 
 /* Capture: from begin to end, operations of the stream go into a graph. */
@@ -310,11 +337,14 @@ int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
 int graph_release(struct graph *g, const void *object, unsigned count);
-int graph_run(const struct graph *g);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+/* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
+ * a reference to the last task. Under the lock of the queue. */
+struct caller;
+struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from);
 int graph_launch(const void *exec, const void *stream);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);

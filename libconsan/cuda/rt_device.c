@@ -155,15 +155,14 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 
 cudaError_t cudaDeviceReset(void)
 {
+	stream_sync_all();
 	device_reset();
 	return cudaSuccess;
 }
 
-/* All work ran when it was issued: only a sticky error remains to be reported. */
 cudaError_t cudaDeviceSynchronize(void)
 {
-	stream_host_waited();
-	return rt(device_ready());
+	return rt(stream_sync_all());
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)

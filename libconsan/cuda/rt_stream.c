@@ -75,17 +75,12 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	struct stream *s = stream_of(stream);
-
-	if (!s)
-		return rt(cudaErrorInvalidResourceHandle);
-	stream_host_waited();
-	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : device_ready());
+	return rt(stream_sync(stream, false));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-	return cudaStreamSynchronize(stream);
+	return rt(stream_sync(stream, true));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -147,12 +142,12 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-	return rt(cuda_event_query(event));
+	return rt(cuda_event_sync(event, true));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-	return rt(cuda_event_query(event));
+	return rt(cuda_event_sync(event, false));
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)

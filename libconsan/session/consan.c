@@ -545,6 +545,16 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 	return launch(c, &l, e);
 }
 
+uint64_t consan_seed(const struct consan *c)
+{
+	return c->opt.seed;
+}
+
+bool consan_blocks(const struct consan *c)
+{
+	return c->opt.launch_blocking;
+}
+
 unsigned consan_fault(struct consan *c)
 {
 	unsigned fault;
