@@ -400,13 +400,19 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 
 CUresult cuCtxSynchronize(void)
 {
+	const int error = drv_ready();
+
 	stream_host_waited();
-	return drv(drv_ready());
+	if (!error)
+		hb_device_waited();
+	return drv(error);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
 	stream_host_waited();
+	if (!device_ready())
+		hb_device_waited();
 	return drv(context_of(context) ? device_ready() : cudaErrorDeviceUninitialized);
 }
 

@@ -34,6 +34,8 @@ CUresult cuStreamSynchronize(CUstream stream)
 	struct stream *s = stream_of(stream);
 
 	stream_host_waited();
+	if (s && !s->capture && !device_ready())
+		hb_stream_waited(s);
 	return after_ready(!s ? cudaErrorInvalidResourceHandle
 		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
 }
@@ -277,7 +279,7 @@ static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, uns
 			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
 		error = fill_check(&op.fill);
 		if (!error)
-			error = stream_issue(stream, &op);
+			error = stream_issue(stream, &op, false);
 	}
 	return after_ready(error);
 }

@@ -104,14 +104,30 @@ struct node *graph_find(const struct graph *g, const struct node *of)
 	return NULL;
 }
 
-int graph_run(const struct graph *g)
+/* order: the launch of the graph, or the node whose child graph it is. */
+int graph_run(const struct graph *g, struct order_op *order)
 {
+	VEC(struct order_op *) did = { 0 };
+	VEC(struct order_op *) after = { 0 };
 	int error = 0;
 	size_t i;
 
-	for (i = 0; i < g->node.n && !error; i++)
-		if (!g->node.at[i]->off)
-			error = op_run(&g->node.at[i]->op);
+	number_nodes(g);
+	for (i = 0; i < g->node.n && !error; i++) {
+		const struct node *n = g->node.at[i];
+
+		after.n = 0;
+		for (size_t k = 0; k < n->after.n; k++)
+			vec_push(&after, did.at[n->after.at[k]->place]);
+		vec_push(&did, hb_issue_node(order, after.at, after.n, &n->op));
+		if (!n->off)
+			error = op_run(&n->op, did.at[i]);
+	}
+	order_join_nodes(hb(), order, did.at, did.n);
+	for (i = 0; i < did.n; i++)
+		order_op_put(hb(), did.at[i]);
+	vec_free(&did);
+	vec_free(&after);
 	return error;
 }
 
@@ -309,7 +325,7 @@ int graph_launch(const void *exec, const void *stream)
 	if (!g)
 		return cudaErrorInvalidValue;
 	op.graph = graph_dup(g, true);
-	return stream_issue(stream, &op);
+	return stream_issue(stream, &op, false);
 }
 
 int graph_nodes(const void *graph, void **nodes, size_t *n)

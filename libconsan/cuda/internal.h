@@ -27,8 +27,9 @@ struct consan *device_session(void);               /* after device_ready() */
 const struct consan_device *device_info(void);   /* after device_ready() */
 void device_fault(int error);                   /* sets the sticky error; the first one stays */
 void device_reset(void);                        /* clears the sticky error */
-/* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
+/* consan_launch_op() in this session. */
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
@@ -134,6 +135,7 @@ int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
 int mem_free(void *at);              /* device and managed; NULL is fine */
+int mem_free_async(void *at, const void *stream);
 int mem_free_host(void *at);
 int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
@@ -194,7 +196,7 @@ int launch_pack(struct launch *l, void **args, const void *block, size_t n);
 int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
-int launch_run(const struct launch *l);
+int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
 int launch_refused(const void *handle, const struct launch *l, int error);
@@ -226,7 +228,8 @@ struct op {
 		struct graph *graph; /* a child graph, owned */
 	};
 };
-int op_run(const struct op *op);
+/* order: the operation for libconsan/order. */
+int op_run(const struct op *op, struct order_op *order);
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
 
@@ -237,6 +240,8 @@ struct stream {
 	unsigned long long id;
 	struct graph *capture;       /* operations go into this graph; NULL: they run at once */
 	bool joined;                 /* the capture of another stream, joined by an event */
+	bool has_line;               /* line is open */
+	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
 	unsigned long long waits;    /* ... issued after this many waits by the host */
 };
@@ -246,13 +251,15 @@ struct cuda_event {
 	bool recorded;
 	double at;                   /* when, in seconds of CLOCK_MONOTONIC */
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
+	struct order_event order;
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
-/* Takes ownership of the contents of op: they are freed here or kept in the graph. */
-int stream_issue(const void *handle, struct op *op);
+/* Takes ownership of the contents of op: they are freed here or kept in the graph. blocking: of a call
+ * without a stream, such as cudaMemcpy(). */
+int stream_issue(const void *handle, struct op *op, bool blocking);
 int stream_wait(const void *handle, const void *event);
 /* The host waited for the device: earlier work has ended before any later launch starts. */
 void stream_host_waited(void);
@@ -310,7 +317,7 @@ int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
 int graph_release(struct graph *g, const void *object, unsigned count);
-int graph_run(const struct graph *g);
+int graph_run(const struct graph *g, struct order_op *order);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
@@ -318,5 +325,24 @@ void graph_free(struct graph *g);
 int graph_launch(const void *exec, const void *stream);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* ---- happens-before of the host API (hb.c) ---- */
+
+struct order *hb(void); /* after device_ready() */
+order_line hb_line(struct stream *s);
+void hb_stream_closed(struct stream *s);
+/* An operation is issued; the caller owns the result. */
+struct order_op *hb_issue(struct stream *s, const struct op *op);
+struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
+	size_t nafter, const struct op *op);
+/* It has run: tells the accesses of a copy or fill. */
+void hb_done(struct order_op *o, const struct op *op);
+/* The call that issued it returns: what the host knows (order/calls.def). */
+void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+bool hb_stream_waited(struct stream *s);
+void hb_device_waited(void);
+void hb_record(struct cuda_event *e, struct stream *s);
+void hb_wait(struct stream *s, const struct cuda_event *e);
+void hb_event_waited(const struct cuda_event *e);
 
 #endif

@@ -117,6 +117,11 @@ int mem_free(void *at)
 	return release(at, false);
 }
 
+int mem_free_async(void *at, const void *stream)
+{
+	return stream_of(stream) ? mem_free(at) : cudaErrorInvalidResourceHandle;
+}
+
 int mem_free_host(void *at)
 {
 	return release(at, true);

@@ -162,8 +162,12 @@ cudaError_t cudaDeviceReset(void)
 /* All work ran when it was issued: only a sticky error remains to be reported. */
 cudaError_t cudaDeviceSynchronize(void)
 {
+	const int error = device_ready();
+
 	stream_host_waited();
-	return rt(device_ready());
+	if (!error)
+		hb_device_waited();
+	return rt(error);
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)

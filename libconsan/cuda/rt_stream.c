@@ -80,6 +80,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	if (!s)
 		return rt(cudaErrorInvalidResourceHandle);
 	stream_host_waited();
+	if (!s->capture && !device_ready())
+		hb_stream_waited(s);
 	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : device_ready());
 }
 

@@ -13,24 +13,26 @@ static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
 /* ---- operations ---- */
 
-int op_run(const struct op *op)
+int op_run(const struct op *op, struct order_op *order)
 {
 	switch (op->kind) {
 	case OP_EMPTY:
 		return 0;
 	case OP_LAUNCH:
-		return launch_run(&op->launch);
+		return launch_run(&op->launch, order);
 	case OP_COPY:
 		copy_run(&op->copy);
+		hb_done(order, op);
 		return 0;
 	case OP_FILL:
 		fill_run(&op->fill);
+		hb_done(order, op);
 		return 0;
 	case OP_HOST:
 		op->host.call(op->host.user);
 		return 0;
 	case OP_GRAPH:
-		return graph_run(op->graph);
+		return graph_run(op->graph, order);
 	}
 	return cudaErrorUnknown;
 }
@@ -81,6 +83,7 @@ int stream_free(struct stream *s)
 {
 	if (!handle_drop(s, HANDLE_STREAM))
 		return cudaErrorInvalidResourceHandle;
+	hb_stream_closed(s);
 	free(s);
 	return 0;
 }
@@ -113,7 +116,17 @@ static void limit_overlap(struct stream *s, struct op *op)
 	s->waits = host_waits;
 }
 
-int stream_issue(const void *handle, struct op *op)
+static int run_now(struct stream *s, const struct op *op, bool blocking)
+{
+	struct order_op *order = hb_issue(s, op);
+	int error = op_run(op, order);
+
+	hb_returned(order, op, blocking);
+	order_op_put(hb(), order);
+	return error;
+}
+
+int stream_issue(const void *handle, struct op *op, bool blocking)
 {
 	struct stream *s = stream_of(handle);
 	int error = s ? device_ready() : cudaErrorInvalidResourceHandle;
@@ -124,7 +137,7 @@ int stream_issue(const void *handle, struct op *op)
 		return graph_add(s->capture, op, (const void *const *)(s->capture->node.at
 			+ s->capture->node.n - (s->capture->node.n > 0)), s->capture->node.n > 0, NULL);
 	if (!error)
-		error = op_run(op);
+		error = run_now(s, op, blocking);
 	op_free(op);
 	return error;
 }
@@ -140,6 +153,8 @@ int stream_wait(const void *handle, const void *event)
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
 	s->launched = false;
+	if (!m->capture && !s->capture)
+		hb_wait(s, m);
 	if (!m->capture || s->capture == m->capture)
 		return 0;
 	if (s->capture)
@@ -258,6 +273,8 @@ int cuda_event_record(const void *handle, const void *stream)
 	s->launched = false;
 	m->capture = s->capture;
 	m->recorded = !s->capture;
+	if (m->recorded)
+		hb_record(m, s);
 	m->at = progress_seconds();
 	return 0;
 }
@@ -269,6 +286,7 @@ int cuda_event_free(const void *handle)
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
 	handle_drop(handle, HANDLE_EVENT);
+	order_event_free(&m->order);
 	free(m);
 	return 0;
 }
@@ -280,6 +298,8 @@ int cuda_event_query(const void *handle)
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
 	stream_host_waited();
+	if (!m->capture && !device_ready())
+		hb_event_waited(m);
 	return m->capture ? cudaErrorCapturedEvent : device_ready();
 }
 

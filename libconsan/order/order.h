@@ -63,9 +63,10 @@ struct order_op *order_issue(struct order *o, order_line line, const struct orde
  * operation that stands for the beginning of the launch) and nothing else. */
 struct order_op *order_issue_node(struct order *o, const struct order_op *start,
 	struct order_op *const *after, size_t nafter, const struct order_call *call);
-/* The launch of the graph is complete for later operations of the line when all of these are. */
-void order_join_nodes(struct order *o, order_line line, struct order_op *const *node, size_t n);
-struct order_op *order_op_get(struct order_op *op);
+/* The launch of the graph (or the node of a child graph) that `start` stands for is complete when all
+ * of these are: for its line, and for what comes after it. */
+void order_join_nodes(struct order *o, struct order_op *start, struct order_op *const *node, size_t n);
+struct order_op *order_op_get(struct order *o, struct order_op *op);
 void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
 void order_op_launch(struct order_op *op, uint32_t launch);
 /* Is `a` ordered before `b`? */
@@ -115,29 +116,35 @@ void order_returned(struct order *o, enum order_sync call, int device, const str
 
 /* ---- accesses ---- */
 
-enum { ORDER_WRITE = 1, ORDER_ATOMIC = 2 /* to all threads of the system or device */ };
+enum {
+	ORDER_WRITE = 1,
+	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, of a scope that has both sides */
+	ORDER_OBSERVES = 4,    /* a strong read whose value is used: may synchronize */
+};
 struct order_range {
 	uint64_t addr, bytes;
 	uint32_t site;         /* the instruction; 0: the whole operation */
 	uint32_t flags;
 };
-/* Will the accesses of this operation matter: can another one be unordered with it? If not, the
- * caller need not tell them. */
-bool order_wants(const struct order *o, const struct order_op *op);
+/* The host can access memory of operations: pinned, managed or registered memory exists. */
+void order_host_can_access(struct order *o);
+/* Will the accesses of an operation matter, because another one or the host can be unordered with it?
+ * If not, the caller need not tell them: a program that uses one stream and pageable memory. */
+bool order_wants(struct order *o);
 /* The accesses of an operation, all at once or in parts, as they have happened. They are compared with
  * what is known, and kept until the host or all later operations are ordered after them. */
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n);
-/* The accesses of this operation are not known (as of a library): it is not checked. */
-void order_unknown(struct order *o, const struct order_op *op);
 /* An access of the host. stack: called for the call stack, a site, if there is something to report. */
 void order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
 
 /* ---- lifetimes ---- */
 
 /* An allocation or a release in a line: cudaMallocAsync() and cudaFreeAsync(), with the operation that
- * order_issue() gave. op NULL: by the host, as cudaMalloc(); its edges are the row of the call. */
+ * order_issue() gave. */
 void order_alloc(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
 void order_free(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
+/* The memory gets a new owner without a race, as by cudaMalloc(), or after cudaFree(), which waits. */
+void order_forget(struct order *o, uint64_t addr, uint64_t bytes);
 
 /* ---- the module ---- */
 
@@ -156,6 +163,7 @@ struct order_report {
 	uint64_t addr, bytes;  /* that both accessed */
 	const char *edge;      /* the missing edge, one sentence */
 	const char *hint;      /* about this occurrence, or "" */
+	uint32_t unrecorded;   /* the stack of a wait for an event that was not recorded; 0: none */
 };
 struct order_config {
 	/* Called under the lock of this module: it must not call it. */
@@ -168,6 +176,6 @@ struct order_config {
 struct order *order_open(const struct order_config *c);
 void order_close(struct order *o);
 /* Bytes that the module uses for clocks and accesses. */
-size_t order_footprint(const struct order *o);
+size_t order_footprint(struct order *o);
 
 #endif
