@@ -262,12 +262,13 @@ static void halt(void)
 	_exit(status);
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e)
 {
 	enum consan_status status;
 
 	atomic_fetch_add(&device.launching, 1);
-	status = consan_launch(device.c, l, e);
+	status = consan_launch_op(device.c, l, op, e);
 	atomic_fetch_sub(&device.launching, 1);
 	halt();
 	return status;

@@ -44,11 +44,11 @@ static struct timespec after(double seconds)
 /* ---- running a task; all functions are called with the lock ---- */
 
 /* After a fault nothing runs any more, but the host must not wait forever. */
-static int run_unless_broken(const struct op *op)
+static int run_unless_broken(const struct op *op, struct order_op *order)
 {
 	const bool always = op->kind == OP_FREE || (op->kind == OP_HOST && op->host.always);
 
-	return always || !device_ready() ? op_run(op) : 0;
+	return always || !device_ready() ? op_run(op, order) : 0;
 }
 
 static void execute(struct task *t)
@@ -59,7 +59,7 @@ static void execute(struct task *t)
 	pthread_mutex_unlock(&queue.lock);
 	running = t;
 	caller_set(t->from);
-	error = run_unless_broken(&t->op);
+	error = run_unless_broken(&t->op, t->order);
 	caller_set(NULL);
 	running = NULL;
 	pthread_mutex_lock(&queue.lock);

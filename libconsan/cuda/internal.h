@@ -28,8 +28,9 @@ const struct consan_device *device_info(void);   /* after device_ready() */
 bool device_blocks(void);                       /* --launch-blocking or CUDA_LAUNCH_BLOCKING=1 */
 void device_fault(int error);                   /* sets the sticky error; the first one stays */
 void device_reset(void);                        /* clears the sticky error */
-/* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
+/* consan_launch_op() in this session. */
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
@@ -202,7 +203,7 @@ int launch_pack(struct launch *l, void **args, const void *block, size_t n);
 int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
-int launch_run(const struct launch *l);
+int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
 int launch_refused(const void *handle, const struct launch *l, int error);
@@ -238,7 +239,8 @@ struct op {
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
 	};
 };
-int op_run(const struct op *op); /* not of a graph: its nodes are tasks of their own */
+/* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
+int op_run(const struct op *op, struct order_op *order);
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
 size_t op_bytes(const struct op *op); /* staged memory */
@@ -255,6 +257,8 @@ struct stream {
 	struct graph *capture;       /* operations go into this graph; NULL: into the queue */
 	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
+	bool has_line;               /* line is open */
+	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
 	unsigned long long waits;    /* ... issued after this many waits by the host */
 };
@@ -265,6 +269,7 @@ struct cuda_event {
 	struct task *task;           /* that recorded it last; owns a reference */
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
 	VEC(struct node *) front;    /* ... after these nodes */
+	struct order_event order;
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
@@ -344,9 +349,29 @@ void graph_free(struct graph *g);
 /* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
  * a reference to the last task. Under the lock of the queue. */
 struct caller;
-struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from);
+struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
+	struct order_op *order);
 int graph_launch(const void *exec, const void *stream);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* ---- happens-before of the host API (hb.c) ---- */
+
+struct order *hb(void); /* after device_ready() */
+order_line hb_line(struct stream *s);
+void hb_stream_closed(struct stream *s);
+/* An operation is issued; the caller owns the result. */
+struct order_op *hb_issue(struct stream *s, const struct op *op);
+struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
+	size_t nafter, const struct op *op);
+/* It has run: tells the accesses of a copy or fill. */
+void hb_done(struct order_op *o, const struct op *op);
+/* The call that issued it returns: what the host knows (order/calls.def). */
+void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+bool hb_stream_waited(struct stream *s);
+void hb_device_waited(void);
+void hb_record(struct cuda_event *e, struct stream *s);
+void hb_wait(struct stream *s, const struct cuda_event *e);
+void hb_event_waited(const struct cuda_event *e);
 
 #endif

@@ -241,7 +241,7 @@ int lookup_failed(const char *name, const void *handle, int error)
 	return error;
 }
 
-int launch_run(const struct launch *l)
+int launch_run(const struct launch *l, struct order_op *op)
 {
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
@@ -255,7 +255,7 @@ int launch_run(const struct launch *l)
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
 	memcpy(x.preferred, l->preferred, sizeof x.preferred);
-	switch (device_launch(&x, &e)) {
+	switch (device_launch(&x, op, &e)) {
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:

@@ -155,6 +155,8 @@ void queue_done(struct task *t)
 	t->started = true;
 	t->done_at = progress_seconds();
 	queue.bytes -= op_bytes(&t->op);
+	order_op_put(hb(), t->order);
+	t->order = NULL;
 	op_free(&t->op);
 	drop_all(t->after.at, t->after.n);
 	drop_all(t->behind.at, t->behind.n);

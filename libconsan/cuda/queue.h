@@ -40,6 +40,7 @@ struct task {
 	VEC(struct task *) behind;   /* ... before these have started */
 	struct stream *stream;       /* owns a reference */
 	struct caller *from;
+	struct order_op *order;      /* for libconsan/order; owns a reference; or NULL */
 	uint64_t tried;              /* suspended: queue.epoch when it could not go on */
 	bool hung;                   /* suspended: it is to end, as nothing can let it go on */
 	double done_at;              /* when it ended, in seconds of CLOCK_MONOTONIC */

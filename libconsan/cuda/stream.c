@@ -12,7 +12,7 @@ static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
 /* ---- operations ---- */
 
-int op_run(const struct op *op)
+int op_run(const struct op *op, struct order_op *order)
 {
 	switch (op->kind) {
 	case OP_EMPTY:
@@ -22,12 +22,14 @@ int op_run(const struct op *op)
 		mem_release(op->at);
 		return 0;
 	case OP_LAUNCH:
-		return launch_run(&op->launch);
+		return launch_run(&op->launch, order);
 	case OP_COPY:
 		copy_run(&op->copy);
+		hb_done(order, op);
 		return 0;
 	case OP_FILL:
 		fill_run(&op->fill);
+		hb_done(order, op);
 		return 0;
 	case OP_HOST:
 		op->host.call(op->host.user);
@@ -92,6 +94,7 @@ int stream_free(struct stream *s)
 {
 	if (!handle_drop(s, HANDLE_STREAM))
 		return cudaErrorInvalidResourceHandle;
+	hb_stream_closed(s);
 	vec_free(&s->front);
 	pthread_mutex_lock(&queue.lock);
 	stream_put(s);
@@ -172,13 +175,19 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 {
 	const enum returns returns = op_returns(op, blocking);
 	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH ? caller_here() : NULL;
+	const enum op_kind kind = op->kind;
+	struct order_op *order = hb_issue(s, op);
+	struct op issued = *op; /* for hb_returned(): what it names, not what it owns */
 	struct task *t;
 	int error;
 
 	if (returns == RETURNS_STAGED)
 		copy_stage(&op->copy);
 	pthread_mutex_lock(&queue.lock);
-	t = op->kind == OP_GRAPH ? graph_enqueue(op->graph, s, from) : queue_add(s, op, from, NULL);
+	t = kind == OP_GRAPH ? graph_enqueue(op->graph, s, from, order)
+		: queue_add(s, op, from, NULL);
+	if (kind != OP_GRAPH)
+		t->order = order_op_get(hb(), order);
 	caller_put(from);
 	pthread_mutex_unlock(&queue.lock);
 	error = engine_issued();
@@ -186,6 +195,8 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 		host_waits++;
 		error = engine_wait(t, WAIT_DONE);
 	}
+	hb_returned(order, &issued, blocking);
+	order_op_put(hb(), order);
 	pthread_mutex_lock(&queue.lock);
 	task_put(t);
 	pthread_mutex_unlock(&queue.lock);
@@ -293,6 +304,8 @@ int stream_wait(const void *handle, const void *event)
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
 	no_longer_overlaps(s);
+	if (!m->capture && !s->capture)
+		hb_wait(s, m);
 	if (!m->capture && m->task) {
 		put(add_mark(s, OP_EMPTY, m->task));
 		return engine_issued();
@@ -315,7 +328,11 @@ int stream_sync_all(void)
 	int error = device_ready();
 
 	host_waits++;
-	return error ? error : engine_wait_all();
+	if (!error)
+		error = engine_wait_all();
+	if (!error)
+		hb_device_waited();
+	return error;
 }
 
 /* A wait for the legacy default stream is one for all blocking streams. */
@@ -337,8 +354,10 @@ int stream_sync(const void *handle, bool query)
 		pthread_mutex_unlock(&queue.lock);
 	}
 	error = t ? engine_wait(t, query ? WAIT_QUERY : WAIT_DONE) : 0;
-	if (!error)
+	if (!error) {
 		host_waits++;
+		hb_stream_waited(s);
+	}
 	put(t);
 	return error;
 }
@@ -458,6 +477,7 @@ int cuda_event_record(const void *handle, const void *stream)
 		vec_push(&m->front, s->front.at[i]);
 	if (s->capture)
 		return 0;
+	hb_record(m, s);
 	put(m->task);
 	m->task = add_mark(s, OP_RECORD, NULL);
 	return engine_issued();
@@ -471,6 +491,7 @@ int cuda_event_free(const void *handle)
 		return cudaErrorInvalidResourceHandle;
 	handle_drop(handle, HANDLE_EVENT);
 	put(m->task);
+	order_event_free(&m->order);
 	vec_free(&m->front);
 	free(m);
 	return 0;
@@ -489,8 +510,10 @@ int cuda_event_sync(const void *handle, bool query)
 	if (error || !m->task)
 		return error;
 	error = engine_wait(m->task, query ? WAIT_QUERY : WAIT_DONE);
-	if (!error)
+	if (!error) {
 		host_waits++;
+		hb_event_waited(m);
+	}
 	return error;
 }
 

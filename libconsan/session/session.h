@@ -6,6 +6,7 @@
 #include "libconsan/base/base.h"
 #include "libconsan/consan.h"
 #include "libconsan/finding/finding.h"
+#include "libconsan/order/order.h"
 
 /* The environment variable with the words of consan_open() for the program under consan-run. */
 #define CONSAN_SESSION_ENV "CONSAN_SESSION_OPTIONS"
@@ -51,6 +52,11 @@ int consan_host_frames(struct consan *c, void **pc, int n);
 uint32_t consan_stack_of(void *const *pc, int n, const char **call);
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* Happens-before of the host API in this session; its findings are the session's. */
+struct order *consan_order(struct consan *c);
+/* consan_launch() of a grid that order_issue() has made an operation. */
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e);
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */
 struct consan_call {
 	const char *rule;      /* "CS951" */
