@@ -178,7 +178,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-	return after_ready(stream_capture_begin(stream, NULL));
+	return after_ready(stream_capture_begin(stream, NULL, NULL, 0));
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
@@ -189,7 +189,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *state)
 {
-	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL));
+	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL,
+		NULL, NULL));
 }
 
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id,
@@ -197,16 +198,12 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state
 {
 	unsigned long long number = 0;
 	int error = stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, &number,
-		(struct graph **)graph);
+		(struct graph **)graph, (const void *const **)after, nafter);
 
 	if (id)
 		*id = number;
-	if (after)
-		*after = NULL;
 	if (edges)
 		*edges = NULL;
-	if (nafter)
-		*nafter = 0;
 	return drv(error);
 }
 
@@ -238,16 +235,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 {
 	struct graph *g = graph_of(graph);
 
-	return after_ready(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
+	return after_ready(g ? stream_capture_begin(stream, g, (const void *const *)after,
+		nafter) : cudaErrorInvalidValue);
 }
 
-/* Nodes run in the order in which they are captured, which respects any dependencies. */
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
 	const CUgraphEdgeData *edge, size_t n, unsigned flags)
 {
-	struct stream *s = stream_of(stream);
-
-	return after_ready(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
+	return after_ready(stream_capture_depend(stream, (const void *const *)nodes, n,
+		flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned flags)

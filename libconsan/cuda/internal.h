@@ -296,11 +296,13 @@ int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
 
 /* Capture: from begin to end, operations of the stream go into a graph. */
-int stream_capture_begin(const void *handle, struct graph *into);
+int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n);
+/* The next node that is captured depends on these as well, or (set) on no others. */
+int stream_capture_depend(const void *handle, const void *const *after, size_t n, bool set);
 int stream_capture_end(const void *handle, struct graph **out);
 bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
-	unsigned long long *id, struct graph **graph);
+	unsigned long long *id, struct graph **graph, const void *const **after, size_t *nafter);
 
 /* A graph holds its operations in an order that respects the dependencies: that in which they were
  * added, until graph_depend() changes it. A node that is captured depends on the one before it. */

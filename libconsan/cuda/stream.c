@@ -371,7 +371,33 @@ bool stream_any_capture(void)
 	return captures > 0;
 }
 
-int stream_capture_begin(const void *handle, struct graph *into)
+/* Is each of them a node of the graph? */
+static bool are_nodes(const struct graph *g, const void *const *node, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!node_of(node[i]) || node_of(node[i])->graph != g)
+			return false;
+	return true;
+}
+
+int stream_capture_depend(const void *handle, const void *const *after, size_t n, bool set)
+{
+	struct stream *s = stream_of(handle);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (!s->capture)
+		return cudaErrorIllegalState;
+	if ((n && !after) || !are_nodes(s->capture, after, n))
+		return cudaErrorInvalidValue;
+	if (set)
+		s->front.n = 0;
+	for (size_t i = 0; i < n; i++)
+		vec_push(&s->front, node_of(after[i]));
+	return 0;
+}
+
+int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n)
 {
 	struct stream *s = stream_of(handle);
 	int error = device_ready();
@@ -384,11 +410,12 @@ int stream_capture_begin(const void *handle, struct graph *into)
 		return cudaErrorIllegalState;
 	if ((uintptr_t)handle < 2) /* the legacy stream synchronizes with all others */
 		return cudaErrorStreamCaptureUnsupported;
+	if (n && (!after || !into || !are_nodes(into, after, n)))
+		return cudaErrorInvalidValue;
 	s->capture = into ? into : graph_new();
-	s->front.n = 0;
 	captures++;
 	s->joined = s->launched = false;
-	return 0;
+	return stream_capture_depend(handle, after, n, true);
 }
 
 /* When the stream that began a capture ends it, the streams that joined it leave it. */
@@ -420,7 +447,7 @@ int stream_capture_end(const void *handle, struct graph **out)
 }
 
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
-	unsigned long long *id, struct graph **graph)
+	unsigned long long *id, struct graph **graph, const void *const **after, size_t *nafter)
 {
 	struct stream *s = stream_of(handle);
 
@@ -433,6 +460,10 @@ int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state
 		*id = s->capture->id;
 	if (graph)
 		*graph = s->capture;
+	if (after)
+		*after = s->capture ? (const void *const *)s->front.at : NULL;
+	if (nafter)
+		*nafter = s->capture ? s->front.n : 0;
 	return 0;
 }
 
