@@ -58,7 +58,8 @@ VISIBLE struct consan *consan_run_session(void)
  * ends that state, and frees nothing. */
 VISIBLE void consan_run_recover(void)
 {
-	device_reset();
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		device_reset(d);
 }
 
 VISIBLE void consan_run_remark(const char *text)

@@ -5,9 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread). */
+/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread) of each device. */
 enum { DEFAULT_STREAMS = 3 };
-static struct stream default_stream[DEFAULT_STREAMS];
+static struct stream default_stream[CONSAN_DEVICES][DEFAULT_STREAMS];
+
+__attribute__((constructor)) static void number_default_streams(void)
+{
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		for (int k = 0; k < DEFAULT_STREAMS; k++)
+			default_stream[d][k].device = d;
+}
 
 static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
@@ -71,7 +78,7 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	if (!out || flags > 1)
 		return cudaErrorInvalidValue;
 	s = base_alloc(sizeof *s);
-	*s = (struct stream){ .flags = flags, .priority = priority, .id = ids++ };
+	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++ };
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
@@ -88,7 +95,7 @@ int stream_free(struct stream *s)
 struct stream *stream_of(const void *handle)
 {
 	if ((uintptr_t)handle < DEFAULT_STREAMS)
-		return &default_stream[(uintptr_t)handle];
+		return &default_stream[device_now()][(uintptr_t)handle];
 	return handle_get(handle, HANDLE_STREAM);
 }
 
@@ -106,7 +113,7 @@ static void limit_overlap(struct stream *s, struct op *op)
 	if (op->kind == OP_LAUNCH) {
 		op->launch.programmatic &= s->launched && s->waits == host_waits;
 		op->launch.queue = (uintptr_t)s;
-	} else if (s == &default_stream[0] || s == &default_stream[1]) {
+	} else if (s == &default_stream[s->device][0] || s == &default_stream[s->device][1]) {
 		stream_host_waited(); /* cudaMemcpy() and the like return when they are done */
 	}
 	s->launched = op->kind == OP_LAUNCH;
@@ -201,7 +208,8 @@ int stream_capture_end(const void *handle, struct graph **out)
 	*out = s->capture;
 	captures--;
 	handle_each(HANDLE_STREAM, leave, s->capture);
-	leave(&default_stream[2], *out);
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		leave(&default_stream[d][2], *out);
 	return 0;
 }
 
@@ -235,6 +243,7 @@ int cuda_event_new(struct cuda_event **out, unsigned flags)
 		return cudaErrorInvalidValue;
 	m = base_alloc(sizeof *m);
 	m->flags = flags;
+	m->device = device_now();
 	handle_put(m, HANDLE_EVENT, m);
 	*out = m;
 	return 0;
@@ -253,7 +262,7 @@ int cuda_event_record(const void *handle, const void *stream)
 
 	if (error)
 		return error;
-	if (!m || !s)
+	if (!m || !s || m->device != s->device)
 		return cudaErrorInvalidResourceHandle;
 	s->launched = false;
 	m->capture = s->capture;
@@ -289,7 +298,7 @@ int cuda_event_elapsed(float *ms, const void *start, const void *end)
 
 	if (!ms)
 		return cudaErrorInvalidValue;
-	if (!a || !b || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
+	if (!a || !b || a->device != b->device || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
 		return cudaErrorInvalidResourceHandle;
 	*ms = (float)((b->at - a->at) * 1e3);
 	return device_ready();
