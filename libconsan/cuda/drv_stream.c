@@ -86,9 +86,10 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	CUresult error;
+	struct stream *s = known(stream, device, &error);
 
-	if (known(stream, device, &error))
-		*device = 0;
+	if (s)
+		*device = s->device;
 	return error;
 }
 

@@ -44,11 +44,11 @@ static struct timespec after(double seconds)
 /* ---- running a task; all functions are called with the lock ---- */
 
 /* After a fault nothing runs any more, but the host must not wait forever. */
-static int run_unless_broken(const struct op *op, struct order_op *order)
+static int run_unless_broken(int device, const struct op *op, struct order_op *order)
 {
 	const bool always = op->kind == OP_FREE || (op->kind == OP_HOST && op->host.always);
 
-	return always || !device_ready() ? op_run(op, order) : 0;
+	return always || !device_broken(device) ? op_run(op, order) : 0;
 }
 
 static void execute(struct task *t)
@@ -59,7 +59,7 @@ static void execute(struct task *t)
 	pthread_mutex_unlock(&queue.lock);
 	running = t;
 	caller_set(t->from);
-	error = run_unless_broken(&t->op, t->order);
+	error = run_unless_broken(t->stream->device, &t->op, t->order);
 	caller_set(NULL);
 	running = NULL;
 	pthread_mutex_lock(&queue.lock);
@@ -213,12 +213,23 @@ static bool progress(const void *me, enum wait_mode mode)
 
 /* ---- waiting ---- */
 
-/* All tasks up to this number, or (NULL: all of them) those that the task needs. */
-struct goal { struct task *task; uint64_t upto; };
+/* The task; or (NULL) all tasks of a device (-1: of any) up to this number. */
+struct goal { struct task *task; uint64_t upto; int device; };
+
+static bool includes(const struct goal *g, const struct task *t)
+{
+	return g->task ? g->task == t
+		: t->number <= g->upto && (g->device < 0 || g->device == t->stream->device);
+}
 
 static bool reached(const struct goal *g)
 {
-	return g->task ? g->task->state == TASK_DONE : !queue.first || queue.first->number > g->upto;
+	if (g->task)
+		return g->task->state == TASK_DONE;
+	for (const struct task *t = queue.first; t && t->number <= g->upto; t = t->next)
+		if (includes(g, t))
+			return false;
+	return true;
 }
 
 static void mark(struct task *t, const void *me)
@@ -230,10 +241,8 @@ static void mark(struct task *t, const void *me)
 /* Tasks depend on earlier ones only. */
 static void need(const struct goal *g, const void *me)
 {
-	if (g->task)
-		mark(g->task, me);
 	for (struct task *t = g->task ? g->task : queue.last; t; t = t->prev) {
-		if (!g->task && t->number <= g->upto)
+		if (includes(g, t))
 			mark(t, me);
 		if (t->waiter != me)
 			continue;
@@ -294,17 +303,17 @@ int engine_wait(struct task *t, enum wait_mode mode)
 	if (forbidden())
 		return cudaErrorNotPermitted;
 	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ t, 0 }, mode);
+	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode);
 }
 
-int engine_wait_all(void)
+int engine_wait_all(int device)
 {
 	if (!device_session())
 		return 0;
 	if (forbidden())
 		return cudaErrorNotPermitted;
 	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ NULL, queue.issued }, WAIT_DONE);
+	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
 }
 
 /* ---- the background ---- */
@@ -336,7 +345,7 @@ static void *background(void *unused)
 
 int engine_issued(void)
 {
-	struct goal all = { NULL, 0 }, half = { NULL, 0 };
+	struct goal all = { NULL, 0, -1 }, half = all;
 	bool full;
 
 	pthread_mutex_lock(&queue.lock);

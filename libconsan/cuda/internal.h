@@ -23,11 +23,14 @@
  * return: the session cannot be opened, the process forked after its first CUDA call (an
  * error on a GPU as well), or a kernel faulted (sticky until the device is reset). */
 int device_ready(void);
+int device_open(void);                          /* the same, but for a fault */
 struct consan *device_session(void);               /* after device_ready() */
 const struct consan_device *device_info(void);   /* after device_ready() */
 bool device_blocks(void);                       /* --launch-blocking or CUDA_LAUNCH_BLOCKING=1 */
-void device_fault(int error);                   /* sets the sticky error; the first one stays */
-void device_reset(void);                        /* clears the sticky error */
+/* Sets the sticky error of a device; the first one stays. */
+void device_fault(int device, int error);
+int device_broken(int device);                  /* the sticky error, or 0 */
+void device_reset(int device);                  /* clears it */
 /* consan_launch_op() in this session. */
 enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
 	struct consan_err *e);
@@ -54,14 +57,47 @@ void device_arch_hint(unsigned sm, char suffix, bool of_program);
 
 void device_name(char *to, size_t n); /* snprintf()s the name; requires device_ready() */
 /* A CU_DEVICE_ATTRIBUTE_...; enum cudaDeviceAttr has the same numbers. */
-int device_attribute(int attribute, int *value);
-/* Reads a limit of enum cudaLimit, or sets it if `set` is not NULL. CUlimit has the same
- * numbers. */
+int device_attribute(int ordinal, int attribute, int *value);
+/* Reads a limit of enum cudaLimit of the current device, or sets it if `set` is not NULL. CUlimit
+ * has the same numbers. */
 int device_limit(int limit, size_t *get, const size_t *set);
 
 #define DEVICE_CUDA_VERSION 13000
-#define DEVICE_PCI_ID "0000:01:00.0"
 #define DEVICE_PRIORITY (-5) /* the greatest priority of a stream */
+
+/* ---- several devices and their contexts (context.c) ---- */
+
+int device_count(void);              /* after device_open() */
+/* 0, cudaErrorInvalidDevice, or the error of device_open(). */
+int device_check(int device);
+int device_now(void);                /* of the calling thread's current context, or 0 */
+/* The number of the device in the machine, of which $CUDA_VISIBLE_DEVICES shows some. */
+int device_place(int device);
+enum { DEVICE_PCI_ID_BYTES = 13 };   /* "0000:01:00.0" */
+void device_pci_id(int device, char to[DEVICE_PCI_ID_BYTES]);
+int device_by_pci_id(const char *id, int *device);
+void device_uuid(int device, void *to); /* 16 bytes */
+
+struct context {
+	int device;
+	bool primary;
+	unsigned flags;
+	unsigned long long id;
+};
+struct context *cuda_context_now(void);   /* NULL: none is current */
+struct context *cuda_context_of(const void *handle); /* NULL: no such context */
+struct context *cuda_context_primary(int device);
+struct context *cuda_context_new(int device, unsigned flags);
+int cuda_context_free(const void *handle);
+int cuda_context_push(struct context *c);
+int cuda_context_pop(struct context **out);
+void cuda_context_set(struct context *c); /* in place of the current one; NULL: removes that */
+int *cuda_context_users(int device);      /* how often the primary context is retained */
+
+int peer_can(int device, int peer, int *can);
+int peer_access(int peer, bool on);  /* of the current device */
+/* A cudaDeviceP2PAttr; CUdevice_P2PAttribute has the same numbers. */
+int peer_attribute(int *value, int attribute, int device, int peer);
 
 /* ---- errors (error.c, drv_device.c) ---- */
 
@@ -91,6 +127,8 @@ const struct error_row *error_find(int code);
 struct image;
 struct func {
 	struct image *image;
+	int device;                  /* on which it runs */
+	struct func *on[CONSAN_DEVICES]; /* the same kernel on other devices; NULL: not looked up yet */
 	char *name;                  /* of the PTX entry */
 	const struct consan_kernel *kernel; /* NULL until func_load() */
 	struct consan_kernel_info info;
@@ -112,6 +150,7 @@ enum { IMAGE_BORROW, IMAGE_COPY };
  * requires that they outlive the image. image_close() frees it. */
 int image_open(const void *bytes, size_t size, int own, struct image **out);
 int image_open_file(const char *path, struct image **out);
+void image_bind(struct image *im, int device); /* a CUmodule: it is of one device only */
 void image_close(struct image *im);
 int image_load(struct image *im);
 /* Registrations by nvcc's host code: the host stub of a kernel, the host copy of a variable. */
@@ -119,14 +158,15 @@ void image_add_stub(struct image *im, const void *host, const char *name);
 void image_add_var(struct image *im, const void *host, const char *name, size_t bytes,
 	void **managed);
 /* Kernels by name and by index; image_symbol(): address and size in bytes of a variable.
- * All of them load the image. */
+ * All of them load the image, for the current device or that of the CUmodule. */
 int image_func(struct image *im, const char *name, struct func **out);
 int image_func_count(struct image *im, unsigned *n);
 int image_func_at(struct image *im, unsigned k, struct func **out);
 int image_symbol(struct image *im, const char *name, void **at, size_t *bytes);
 int func_load(struct func *f);
-/* The kernel of a host stub, a cudaKernel_t or a cudaFunction_t, loaded. */
+/* The kernel of a host stub, a cudaKernel_t or a cudaFunction_t, loaded for the current device. */
 int func_find(const void *handle, struct func **out);
+int func_find_on(const void *handle, int device, struct func **out);
 int var_find(const void *host, void **at, size_t *bytes);
 struct image *image_of(const void *handle); /* NULL: not a live handle */
 
@@ -178,9 +218,15 @@ void fill_run(const struct fill *f);
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
 
 struct pool;
-struct pool *pool_default(void);
+struct pool *pool_default(int device);
+struct pool *pool_now(int device);        /* that its allocations come from */
+void pool_use(int device, struct pool *p);
 struct pool *pool_of(const void *handle); /* NULL: no such pool */
-int pool_new(struct pool **out);
+int pool_new(struct pool **out, int device);
+/* The access of the devices to the memory of a pool, of enum cudaMemAccessFlags. */
+int pool_set_access(const void *handle, const struct cudaMemAccessDesc *list, size_t n);
+int pool_get_access(const void *handle, const struct cudaMemLocation *where, int *flags);
+int mem_alloc_pool(void **at, size_t bytes, struct pool *p);
 int pool_free(const void *handle);
 int pool_attribute(const void *handle, int attribute, void *get, const void *set);
 
@@ -203,6 +249,7 @@ int launch_pack(struct launch *l, void **args, const void *block, size_t n);
 int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
+int launch_check_on(struct launch *l, const void *stream); /* and of which the stream is */
 int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
@@ -249,6 +296,7 @@ struct graph;
 struct node;
 struct task;
 struct stream {
+	int device;
 	unsigned flags;
 	int priority;
 	unsigned long long id;
@@ -264,6 +312,7 @@ struct stream {
 };
 /* A CUevent. */
 struct cuda_event {
+	int device;
 	unsigned flags;
 	bool recorded;
 	struct task *task;           /* that recorded it last; owns a reference */
@@ -275,6 +324,8 @@ int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
+struct stream *stream_legacy(int device);
+struct stream *stream_per_thread(int device);
 /* Takes ownership of the contents of op, which goes to the queue, or the graph of a capture.
  * blocking: of a call without a stream, such as cudaMemcpy(). Copies and fills return as
  * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
@@ -287,7 +338,7 @@ int stream_wait(const void *handle, const void *event);
 /* The host waits for a stream, or for all work. query: cudaErrorNotReady, if it cannot be done as
  * long as the host does nothing. */
 int stream_sync(const void *handle, bool query);
-int stream_sync_all(void);
+int stream_sync_all(int device); /* -1: of all devices */
 int cuda_event_new(struct cuda_event **out, unsigned flags);
 struct cuda_event *cuda_event_of(const void *handle);
 int cuda_event_record(const void *handle, const void *stream);
@@ -371,7 +422,7 @@ void hb_done(struct order_op *o, const struct op *op);
 /* The call that issued it returns: what the host knows (order/calls.def). */
 void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
 bool hb_stream_waited(struct stream *s);
-void hb_device_waited(void);
+void hb_device_waited(int device); /* -1: all devices */
 void hb_record(struct cuda_event *e, struct stream *s);
 void hb_wait(struct stream *s, const struct cuda_event *e);
 void hb_event_waited(const struct cuda_event *e);

@@ -30,7 +30,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	struct caller *from = caller_here();
 	enum consan_status status;
 
-	engine_wait_all();
+	engine_wait_all(-1);
 	caller_set(from);
 	status = consan_launch_sized(c, l, size, e);
 	caller_set(NULL);
@@ -41,49 +41,49 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 
 static size_t findings(struct consan *c)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_findings(c);
 }
 
 static size_t errors(struct consan *c)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_errors(c);
 }
 
 static size_t kernels(struct consan *c)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_kernels(c);
 }
 
 static bool write_report(struct consan *c, const char *path, struct consan_err *e)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_write_report(c, path, e);
 }
 
 static void clear(struct consan *c)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	consan_clear(c);
 }
 
 static bool release(struct consan *c, void *at)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_free(c, at);
 }
 
 static bool unregister(struct consan *c, void *at)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	return consan_mem_unregister(c, at);
 }
 
 static void unload(struct consan_module *m)
 {
-	engine_wait_all();
+	engine_wait_all(-1);
 	consan_unload(m);
 }
 
@@ -121,8 +121,9 @@ VISIBLE struct consan *consan_run_session(void)
  * ends that state, and frees nothing. */
 VISIBLE void consan_run_recover(void)
 {
-	engine_wait_all();
-	device_reset();
+	engine_wait_all(-1);
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		device_reset(d);
 }
 
 VISIBLE void consan_run_remark(const char *text)
@@ -140,7 +141,7 @@ static VEC(struct operator) operators;
 VISIBLE void consan_run_wait(void)
 {
 	if (!stream_any_capture())
-		engine_wait_all();
+		engine_wait_all(-1);
 }
 
 /* An operator of a framework ("ATen") was executed on the CPU instead of its kernel, which is

@@ -68,7 +68,7 @@ static void depend_on_stream(void *value, void *user)
 	struct stream *s = value;
 
 	forget_done(&s->tail);
-	if (s != e->legacy && !(s->flags & cudaStreamNonBlocking))
+	if (s->device == e->legacy->device && s != e->legacy && !(s->flags & cudaStreamNonBlocking))
 		depend(e->t, s->tail);
 }
 
@@ -76,10 +76,10 @@ static void depend_on_stream(void *value, void *user)
  * Guide, "Legacy Default Stream"). */
 static void depend_by_default(struct task *t, struct stream *s)
 {
-	struct stream *legacy = stream_of(NULL);
+	struct stream *legacy = stream_legacy(s->device);
 
 	if (s == legacy) {
-		depend_on_stream(stream_of(cudaStreamPerThread), &(struct each){ t, legacy });
+		depend_on_stream(stream_per_thread(s->device), &(struct each){ t, legacy });
 		handle_each(HANDLE_STREAM, depend_on_stream, &(struct each){ t, legacy });
 	} else if (!(s->flags & cudaStreamNonBlocking)) {
 		forget_done(&legacy->tail);

@@ -90,7 +90,7 @@ uint32_t caller_stack(void); /* a site; 0: not known */
 /* Waits for the task. Returns the error that the waiting call returns: cudaErrorNotReady with
  * WAIT_QUERY, if the task cannot be done unless the host goes on. */
 int engine_wait(struct task *t, enum wait_mode mode);
-int engine_wait_all(void);
+int engine_wait_all(int device); /* -1: for all devices */
 /* Tasks were added. Without the lock: may wait, if the queue is full or launches block. */
 int engine_issued(void);
 /* The task whose operation this thread runs; NULL: none. */

@@ -38,7 +38,7 @@ VISIBLE void consan_run_region_begin(const char *name)
 		free(r.name);
 		return;
 	}
-	engine_wait_all();
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	r.errors = consan_errors_seen(device_session());
 	vec_push(&open, r);
@@ -50,7 +50,7 @@ VISIBLE size_t consan_run_region_end(void)
 {
 	uint64_t errors = 0;
 
-	engine_wait_all();
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	if (open.n) {
 		errors = errors_in(&open.at[--open.n]);
@@ -66,7 +66,7 @@ VISIBLE bool consan_run_expect_clean(void)
 	const struct region *inner;
 	uint64_t errors;
 
-	engine_wait_all();
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	inner = open.n ? &open.at[open.n - 1] : NULL;
 	errors = errors_in(inner);

@@ -67,9 +67,10 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 {
 	cudaError_t error;
+	struct stream *s = check(stream, device, &error);
 
-	if (check(stream, device, &error))
-		*device = 0;
+	if (s)
+		*device = s->device;
 	return error;
 }
 

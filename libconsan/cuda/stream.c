@@ -4,9 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread). */
+/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread) of each device. */
 enum { DEFAULT_STREAMS = 3 };
-static struct stream default_stream[DEFAULT_STREAMS] = { { .refs = 1 }, { .refs = 1 }, { .refs = 1 } };
+static struct stream default_stream[CONSAN_DEVICES][DEFAULT_STREAMS];
+
+__attribute__((constructor)) static void number_default_streams(void)
+{
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		for (int k = 0; k < DEFAULT_STREAMS; k++)
+			default_stream[d][k] = (struct stream){ .device = d, .refs = 1 };
+}
 
 static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
@@ -83,7 +90,8 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	if (!out || flags > 1)
 		return cudaErrorInvalidValue;
 	s = base_alloc(sizeof *s);
-	*s = (struct stream){ .flags = flags, .priority = priority, .id = ids++, .refs = 1 };
+	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
+		.refs = 1 };
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
@@ -105,10 +113,20 @@ int stream_free(struct stream *s)
 struct stream *stream_of(const void *handle)
 {
 	if (handle == cudaStreamLegacy)
-		return &default_stream[0];
+		return stream_legacy(device_now());
 	if ((uintptr_t)handle < DEFAULT_STREAMS)
-		return &default_stream[(uintptr_t)handle];
+		return &default_stream[device_now()][(uintptr_t)handle];
 	return handle_get(handle, HANDLE_STREAM);
+}
+
+struct stream *stream_legacy(int device)
+{
+	return &default_stream[device][0];
+}
+
+struct stream *stream_per_thread(int device)
+{
+	return &default_stream[device][(uintptr_t)cudaStreamPerThread];
 }
 
 static _Atomic unsigned long long host_waits;
@@ -323,15 +341,15 @@ int stream_wait(const void *handle, const void *event)
 	return 0;
 }
 
-int stream_sync_all(void)
+int stream_sync_all(int device)
 {
 	int error = device_ready();
 
 	host_waits++;
 	if (!error)
-		error = engine_wait_all();
+		error = engine_wait_all(device);
 	if (!error)
-		hb_device_waited();
+		hb_device_waited(device);
 	return error;
 }
 
@@ -346,7 +364,7 @@ int stream_sync(const void *handle, bool query)
 		return error;
 	if (s->capture)
 		return cudaErrorStreamCaptureUnsupported;
-	if (s == &default_stream[0]) {
+	if (s == stream_legacy(s->device)) {
 		t = add_mark(s, OP_EMPTY, NULL);
 	} else {
 		pthread_mutex_lock(&queue.lock);
@@ -442,7 +460,8 @@ int stream_capture_end(const void *handle, struct graph **out)
 	*out = s->capture;
 	captures--;
 	handle_each(HANDLE_STREAM, leave, s->capture);
-	leave(&default_stream[2], *out);
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		leave(&default_stream[d][2], *out);
 	return 0;
 }
 
@@ -480,6 +499,7 @@ int cuda_event_new(struct cuda_event **out, unsigned flags)
 		return cudaErrorInvalidValue;
 	m = base_alloc(sizeof *m);
 	m->flags = flags;
+	m->device = device_now();
 	handle_put(m, HANDLE_EVENT, m);
 	*out = m;
 	return 0;
@@ -498,7 +518,7 @@ int cuda_event_record(const void *handle, const void *stream)
 
 	if (error)
 		return error;
-	if (!m || !s)
+	if (!m || !s || m->device != s->device)
 		return cudaErrorInvalidResourceHandle;
 	no_longer_overlaps(s);
 	m->capture = s->capture;
@@ -555,7 +575,8 @@ int cuda_event_elapsed(float *ms, const void *start, const void *end)
 
 	if (!ms)
 		return cudaErrorInvalidValue;
-	if (!a || !b || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
+	if (!a || !b || a->device != b->device || !a->recorded || !b->recorded 
+			|| (a->flags | b->flags) & cudaEventDisableTiming)
 		return cudaErrorInvalidResourceHandle;
 	error = cuda_event_sync(start, true);
 	if (!error)

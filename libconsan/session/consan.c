@@ -118,7 +118,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 	struct launch_info i = {
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .device = l->kernel->module->device, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart, .tensor = k->tensor,

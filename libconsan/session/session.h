@@ -111,6 +111,7 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 enum { CONSAN_EXIT_UNCHECKED = 67 };
 
 /* ---- the rest of what this module offers ---- */
+#include "devices.h"
 #include "gpu.h"
 
 #endif
