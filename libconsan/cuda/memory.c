@@ -41,6 +41,9 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind)
 		return no_memory(bytes);
 	in_use += bytes;
 	handle_put(*at, HANDLE_MEMORY, *at);
+	order_forget(hb(), (uint64_t)(uintptr_t)*at, bytes);
+	if (kind != CONSAN_MEM_DEVICE)
+		guard_add(*at, (bytes + 4095) / 4096 * 4096);
 	return 0;
 }
 
@@ -98,6 +101,10 @@ static int release(void *at, bool host)
 			|| (kind == CONSAN_MEM_HOST) != host)
 		return cudaErrorInvalidValue;
 	handle_drop(at, HANDLE_MEMORY);
+	order_returned(hb(), ORDER_CALL_FREE, 0, NULL);
+	order_forget(hb(), (uint64_t)(uintptr_t)at, bytes);
+	guard_update();
+	guard_remove(at);
 	if (!consan_free(device_session(), at))
 		return cudaErrorInvalidValue;
 	in_use -= bytes;
@@ -138,6 +145,7 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 	if (!mem_check(at, 1))
 		return cudaErrorHostMemoryAlreadyRegistered;
 	consan_mem_register(device_session(), at, bytes);
+	guard_add(at, bytes);
 	keep_flags(at, flags | cudaHostRegisterMapped);
 	return 0;
 }
@@ -148,6 +156,8 @@ int mem_unregister(void *at)
 
 	if (error)
 		return error;
+	if (handle_get(at, HANDLE_HOST))
+		guard_remove(at);
 	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(device_session(), at))
 		return cudaErrorHostMemoryNotRegistered;
 	return 0;

@@ -74,6 +74,7 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 		return cudaErrorInvalidValue;
 	s = base_alloc(sizeof *s);
 	*s = (struct stream){ .flags = flags, .priority = priority, .id = ids++ };
+	hb_line(s);
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
@@ -119,10 +120,13 @@ static void limit_overlap(struct stream *s, struct op *op)
 static int run_now(struct stream *s, const struct op *op, bool blocking)
 {
 	struct order_op *order = hb_issue(s, op);
-	int error = op_run(op, order);
+	int error;
 
+	guard_suspend();
+	error = op_run(op, order);
 	hb_returned(order, op, blocking);
 	order_op_put(hb(), order);
+	guard_resume();
 	return error;
 }
 

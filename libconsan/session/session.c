@@ -266,12 +266,15 @@ void *consan_malloc(struct consan *c, uint64_t bytes, enum consan_mem kind)
 		[CONSAN_MEM_DEVICE] = MEM_DEVICE, [CONSAN_MEM_HOST] = MEM_HOST,
 		[CONSAN_MEM_MANAGED] = MEM_MANAGED,
 	};
+	uint64_t align;
 	void *at;
 
 	(void)c;
 	if (!bytes || bytes > (uint64_t)1 << 46)
 		return NULL;
-	at = aligned_alloc(256, (bytes + 255) & ~(uint64_t)255);
+	/* host accesses are found by page protection: no other memory is in those pages */
+	align = kind == CONSAN_MEM_DEVICE ? 256 : 4096;
+	at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 	if (at)
 		exec_mem_add(at, bytes, to[kind], false);
 	return at;
