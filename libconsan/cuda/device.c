@@ -1,6 +1,6 @@
-/* device: the emulated GPU of this process: the consan session behind it, its sticky
- * error, and its properties. */
-#include "internal.h"
+/* device: the emulated GPUs of this process: the consan session behind it, the sticky
+ * errors, and the properties. */
+#include "queue.h"
 
 #include "libconsan/base/base.h"
 
@@ -19,7 +19,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct consan *c;
 	int broken;             /* cudaError_t: why no session can be used, or 0 */
-	_Atomic int sticky;     /* cudaError_t, until cudaDeviceReset() */
+	_Atomic int sticky[CONSAN_DEVICES]; /* cudaError_t, until cudaDeviceReset() */
 	bool forked;            /* this is a child of the process that opened c */
 	_Atomic unsigned launching; /* launches in progress */
 	VEC(struct hint) hint;
@@ -55,12 +55,14 @@ static char *record_path(const char *dir)
 
 static void before_fork(void)
 {
+	pthread_mutex_lock(&queue.lock);
 	pthread_mutex_lock(&device.lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The child cannot use the parent's session: the session's threads do not exist in the
@@ -72,6 +74,7 @@ static void after_fork_child(void)
 		device.broken = cudaErrorInitializationError;
 	}
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The newest image in the program's file determines the emulated architecture; if it has none, what
@@ -89,9 +92,15 @@ static void hint_architectures(struct consan *c)
 
 static uint32_t host_stack(void)
 {
-	const uint32_t python = python_stack();
+	const uint32_t issued = caller_stack();
 
-	return python ? python : consan_host_stack(NULL);
+	return issued ? issued : consan_host_stack(NULL);
+}
+
+static void finish(void)
+{
+	if (device.c && !device.forked)
+		engine_wait_all(-1);
 }
 
 static int open_session(void)
@@ -114,11 +123,13 @@ static int open_session(void)
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	hint_architectures(device.c);
+	/* runs before the functions of the program that were registered before its first call */
+	atexit(finish);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
 }
 
-static int session(void)
+int device_open(void)
 {
 	int error;
 
@@ -132,9 +143,9 @@ static int session(void)
 
 int device_ready(void)
 {
-	int error = session();
+	int error = device_open();
 
-	return error ? error : device.sticky;
+	return error ? error : device.sticky[device_now()];
 }
 
 struct consan *device_session(void)
@@ -147,16 +158,28 @@ const struct consan_device *device_info(void)
 	return consan_device(device.c);
 }
 
-void device_fault(int error)
+bool device_blocks(void)
+{
+	const char *all = getenv("CUDA_LAUNCH_BLOCKING");
+
+	return (all && *all && strcmp(all, "0")) || consan_blocks(device.c);
+}
+
+int device_broken(int which)
+{
+	return device.broken ? device.broken : device.sticky[which];
+}
+
+void device_fault(int which, int error)
 {
 	int none = 0;
 
-	atomic_compare_exchange_strong(&device.sticky, &none, error);
+	atomic_compare_exchange_strong(&device.sticky[which], &none, error);
 }
 
-void device_reset(void)
+void device_reset(int which)
 {
-	device.sticky = 0;
+	device.sticky[which] = 0;
 }
 
 void remark(enum consan_remark kind, const char *fmt, ...)
@@ -164,7 +187,7 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 	va_list ap;
 	char text[1024];
 
-	if (session())
+	if (device_open())
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
@@ -174,7 +197,7 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 
 bool device_call_failed(const struct consan_call *call, bool implicit)
 {
-	if (session() || !consan_reports_calls(device.c, implicit))
+	if (device_open() || !consan_reports_calls(device.c, implicit))
 		return false;
 	consan_call_failed(device.c, call);
 	return true;
@@ -182,7 +205,7 @@ bool device_call_failed(const struct consan_call *call, bool implicit)
 
 void device_call_unasked(const void *thread, uint32_t stack)
 {
-	if (!session())
+	if (!device_open())
 		consan_call_unasked(device.c, thread, stack);
 }
 
@@ -194,7 +217,7 @@ void device_call_asked(const void *thread)
 
 void unchecked(const char *kernel, bool launched, const char *why)
 {
-	if (!session())
+	if (!device_open())
 		consan_unchecked(device.c, kernel, launched, why);
 }
 
@@ -249,7 +272,6 @@ enum consan_status device_launch(const struct consan_launch *l, struct order_op 
 {
 	enum consan_status status;
 
-	python_launches();
 	atomic_fetch_add(&device.launching, 1);
 	status = consan_launch_op(device.c, l, op, e);
 	atomic_fetch_sub(&device.launching, 1);
@@ -259,7 +281,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct order_op 
 
 /* ---- properties ---- */
 
-int device_attribute(int attribute, int *value)
+int device_attribute(int ordinal, int attribute, int *value)
 {
 	const struct consan_device *d;
 	int error = device_ready();
@@ -287,26 +309,30 @@ void device_name(char *to, size_t n)
 }
 
 /* Those that the runtime API does not have (CUDA in graphics) are 0: off. */
-static _Atomic size_t limit_now[CU_LIMIT_MAX] = {
+static const size_t limit_default[CU_LIMIT_MAX] = {
 	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
 	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
 	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
 };
+static struct { _Atomic bool set; _Atomic size_t value; } limit_now[CONSAN_DEVICES][CU_LIMIT_MAX];
 
 int device_limit(int limit, size_t *get, const size_t *set)
 {
+	const int which = device_now();
 	int error = device_ready();
 
 	if (error)
 		return error;
-	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_now))
+	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_default))
 		return cudaErrorUnsupportedLimit;
-	if (set)
-		limit_now[limit] = *set;
-	else if (!get)
+	if (!set && !get)
 		return cudaErrorInvalidValue;
-	else
-		*get = limit_now[limit];
+	if (get)
+		*get = limit_now[which][limit].set ? limit_now[which][limit].value : limit_default[limit];
+	if (set) {
+		limit_now[which][limit].value = *set;
+		limit_now[which][limit].set = true;
+	}
 	return 0;
 }
 
@@ -318,6 +344,7 @@ __attribute__((destructor)) static void close_session(void)
 {
 	if (!device.c || device.forked)
 		return;
+	engine_wait_all(-1);
 	python_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))

@@ -33,7 +33,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
 
 	if (!s || s->capture)
 		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
-	return alloc(at, bytes, CONSAN_MEM_DEVICE);
+	return ready(bytes ? mem_alloc_pool((void **)at, bytes, pool_now(s->device)) : cudaErrorInvalidValue);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
@@ -157,7 +157,8 @@ static int attribute(void *to, CUpointer_attribute a, CUdeviceptr at)
 		return cudaErrorInvalidValue;
 	switch (a) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		return (int)cuCtxGetCurrent(to);
+		*(CUcontext *)to = (CUcontext)cuda_context_primary(consan_mem_device(host(at)));
+		return 0;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned *)to = kind == CONSAN_MEM_HOST ? CU_MEMORYTYPE_HOST
 			: kind == CONSAN_MEM_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
@@ -172,7 +173,7 @@ static int attribute(void *to, CUpointer_attribute a, CUdeviceptr at)
 		*(unsigned *)to = kind == CONSAN_MEM_MANAGED;
 		return 0;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)to = 0;
+		*(int *)to = consan_mem_device(host(at));
 		return 0;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		*(CUdeviceptr *)to = (uintptr_t)base;
@@ -325,7 +326,7 @@ static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream 
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool blocking)
+static CUresult copy_box_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool blocking)
 {
 	struct copy c;
 
@@ -341,20 +342,20 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool blocking)
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
 {
-	return copy_2d(p, stream, false);
+	return copy_box_2d(p, stream, false);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
 {
-	return copy_2d(p, NULL, true);
+	return copy_box_2d(p, NULL, true);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
 {
-	return copy_2d(p, NULL, true);
+	return copy_box_2d(p, NULL, true);
 }
 
-static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
+static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
 {
 	struct copy c;
 
@@ -373,12 +374,12 @@ static CUresult copy_box(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
 {
-	return copy_box(p, stream, false);
+	return copy_box_3d(p, stream, false);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
 {
-	return copy_box(p, NULL, true);
+	return copy_box_3d(p, NULL, true);
 }
 
 /* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
@@ -443,7 +444,9 @@ CUresult cuMemAdvise_v2(CUdeviceptr at, size_t n, CUmem_advise advice, CUmemLoca
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
-	return drv(pool ? pool_new((struct pool **)pool) : cudaErrorInvalidValue);
+	if (!pool || !properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	return drv(pool_new((struct pool **)pool, properties->location.id));
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
@@ -468,5 +471,28 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute a, void *v
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-	return pool_of(pool) ? cuMemAllocAsync(at, bytes, stream) : CUDA_ERROR_INVALID_VALUE;
+	struct stream *s = stream_of(stream);
+
+	if (!s || s->capture)
+		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
+	return ready(mem_alloc_pool((void **)at, bytes, pool_of(pool)));
+}
+
+_Static_assert(sizeof(CUmemAccessDesc) == sizeof(struct cudaMemAccessDesc)
+	&& (int)CU_MEM_ACCESS_FLAGS_PROT_READWRITE == (int)cudaMemAccessFlagsProtReadWrite,
+	"both APIs describe access alike");
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t n)
+{
+	return drv(pool_set_access(pool, (const struct cudaMemAccessDesc *)list, n));
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *where)
+{
+	int now, error = flags ? pool_get_access(pool, (const struct cudaMemLocation *)where, &now)
+		: cudaErrorInvalidValue;
+
+	if (!error)
+		*flags = (CUmemAccess_flags)now;
+	return drv(error);
 }

@@ -1,12 +1,13 @@
 /* guard: accesses of the host to pinned and managed memory, by page protection: while an operation
  * that the host has not waited for uses bytes of a page, the page is protected, and the fault of a
  * host access tells its address and direction. The access is made by a single step of the processor,
- * after which the page is protected again.
+ * after which the page is protected again. What is queued may use any page: at the first access it is
+ * run as far as it can, which shows what it uses.
  *
  * Invariants: no page is protected while an operation runs (guard_suspend()); nothing here touches
  * the program's memory. The handlers run on the thread that faults, at an instruction of the program
  * or of a library that accesses the program's memory, so that they may take locks. */
-#include "internal.h"
+#include "queue.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@ static struct {
 	VEC(struct area) area;
 	size_t guarded;          /* pages; atomic */
 	unsigned suspended;
+	bool queued;             /* operations have not run to their end */
 	bool installed;
 	struct sigaction segv, trap; /* the program's */
 } guard = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -93,8 +95,10 @@ static void on_pending(void *user, uint64_t addr, uint64_t bytes, bool write)
 
 static void want(struct area *a)
 {
-	memset(a->wanted, FREE_PAGE, a->pages);
-	order_pending(hb(), a->at, a->pages * PAGE, on_pending, a);
+	for (size_t i = 0; i < a->pages; i++)
+		a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
+	if (!guard.queued)
+		order_pending(hb(), a->at, a->pages * PAGE, on_pending, a);
 }
 
 static struct area *area_of(uintptr_t at)
@@ -186,12 +190,29 @@ static bool stepped(ucontext_t *u)
 }
 #endif
 
+/* Has the page to do with us? */
+static bool is_ours(uintptr_t at)
+{
+	bool ours;
+
+	lock();
+	ours = area_of(at);
+	unlock();
+	return ours;
+}
+
 static bool faulted(uintptr_t at, ucontext_t *u)
 {
 	struct area *a;
 	size_t page;
 	bool again;
 
+	if (!is_ours(at))
+		return false;
+	if (guard.queued) {
+		engine_try_all();
+		guard_update();
+	}
 	lock();
 	a = area_of(at);
 	if (!a) {
@@ -329,7 +350,10 @@ void guard_resume(void)
 
 void guard_update(void)
 {
+	const bool queued = engine_pending();
+
 	lock();
+	guard.queued = queued;
 	for (size_t i = 0; i < guard.area.n && !guard.suspended; i++) {
 		want(&guard.area.at[i]);
 		if (!guard.guarded || !guard.installed)
@@ -347,6 +371,10 @@ void guard_touch(const void *at, size_t bytes, bool write)
 
 	if (inside || !__atomic_load_n(&guard.guarded, __ATOMIC_ACQUIRE))
 		return;
+	if (guard.queued && bytes) {
+		engine_try_all();
+		guard_update();
+	}
 	lock();
 	while (from < end) {
 		uintptr_t to = (from / PAGE + 1) * PAGE;

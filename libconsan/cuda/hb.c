@@ -14,27 +14,20 @@ struct order *hb(void)
 
 static enum order_line_kind kind_of(const struct stream *s)
 {
-	if (s == stream_of(NULL))
+	if (s == stream_legacy(s->device))
 		return ORDER_LEGACY;
 	return s->flags & cudaStreamNonBlocking ? ORDER_NON_BLOCKING : ORDER_BLOCKING;
-}
-
-/* Handles 0 and 1 are one stream. */
-static struct stream *one_legacy(struct stream *s)
-{
-	return s == stream_of(cudaStreamLegacy) ? stream_of(NULL) : s;
 }
 
 order_line hb_line(struct stream *s)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-	s = one_legacy(s);
 	pthread_mutex_lock(&lock);
 	if (!s->has_line) {
-		s->line = order_line_open(hb(), kind_of(s), 0);
+		s->line = order_line_open(hb(), kind_of(s), s->device);
 		s->has_line = true;
-		if (s == stream_of(cudaStreamPerThread))
+		if (s == stream_per_thread(s->device))
 			order_line_name(hb(), s->line, "the per-thread default stream");
 	}
 	pthread_mutex_unlock(&lock);
@@ -126,7 +119,8 @@ void hb_done(struct order_op *o, const struct op *op)
 	struct ranges r = { 0 };
 
 	if (op->kind == OP_COPY && c->width) {
-		add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
+		if (!c->staged)
+			add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
 		add_rows(&r, c->dst, c->dst_pitch, c->dst_slice, c->width, c->height, c->depth,
 			ORDER_WRITE);
 	} else if (op->kind == OP_FILL && f->width) {
@@ -156,9 +150,9 @@ void hb_stream_waited(struct stream *s)
 	guard_update();
 }
 
-void hb_device_waited(void)
+void hb_device_waited(int device)
 {
-	order_host_waits_device(hb(), -1, ORDER_PROMISED);
+	order_host_waits_device(hb(), device, ORDER_PROMISED);
 	guard_update();
 }
 

@@ -181,6 +181,18 @@ int launch_check(struct launch *l)
 	return 0;
 }
 
+int launch_check_on(struct launch *l, const void *stream)
+{
+	const struct stream *s = stream_of(stream);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (s->device != l->func->device)
+		return refuse(l, cudaErrorInvalidResourceHandle, "the stream is of device %d, but device %d "
+			"is current", s->device, l->func->device);
+	return launch_check(l);
+}
+
 /* The error that a program on a GPU gets after this fault from its next call that waits for
  * the device. */
 static int fault_error(unsigned fault)
@@ -188,6 +200,7 @@ static int fault_error(unsigned fault)
 	switch (fault) {
 	case FAULT_SHARED_OOB:
 	case FAULT_GLOBAL_OOB:
+	case FAULT_PEER:
 	case FAULT_LOCAL_OOB:
 	case FAULT_CONST_WRITE:
 		return cudaErrorIllegalAddress;
@@ -247,7 +260,7 @@ int launch_run(const struct launch *l, struct order_op *op)
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct consan_err e = { 0 };
-	int error = device_ready();
+	int error = device_broken(l->func->device);
 
 	if (error)
 		return error;
@@ -259,11 +272,11 @@ int launch_run(const struct launch *l, struct order_op *op)
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:
-		device_fault(fault_error(consan_fault(device_session())));
+		device_fault(l->func->device, fault_error(consan_fault(device_session())));
 		return 0;
 	case CONSAN_HANG:
 	case CONSAN_STOPPED:
-		device_fault(cudaErrorLaunchTimeout);
+		device_fault(l->func->device, cudaErrorLaunchTimeout);
 		return 0;
 	case CONSAN_UNCHECKED:
 		return cudaErrorNotSupported;

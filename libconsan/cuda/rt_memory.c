@@ -16,7 +16,8 @@ cudaError_t cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream)
 
 	if (!s)
 		return rt(cudaErrorInvalidResourceHandle);
-	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : cudaMalloc(at, bytes);
+	return rt(s->capture ? cudaErrorStreamCaptureUnsupported
+		: mem_alloc_pool(at, bytes, pool_now(s->device)));
 }
 
 cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags)
@@ -146,6 +147,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 		return cudaSuccess;
 	}
 	a->type = type_of(kind);
+	a->device = consan_mem_device(at);
 	a->devicePointer = (void *)at;
 	if (kind != CONSAN_MEM_DEVICE)
 		a->hostPointer = (void *)at;
@@ -187,24 +189,28 @@ cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind
 	return copy_now(&c);
 }
 
-static bool one_device(int a, int b)
+static int check_devices(int to, int from)
 {
-	return !a && !b;
+	int error = device_check(to);
+
+	return error ? error : device_check(from);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
 	size_t n, cudaStream_t stream)
 {
-	if (!one_device(dst_device, src_device))
-		return rt(cudaErrorInvalidDevice);
+	int error = check_devices(dst_device, src_device);
+
+	if (error)
+		return rt(error);
 	return cudaMemcpyAsync(dst, src, n, cudaMemcpyDeviceToDevice, stream);
 }
 
 cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t n)
 {
-	if (!one_device(dst_device, src_device))
-		return rt(cudaErrorInvalidDevice);
-	return cudaMemcpy(dst, src, n, cudaMemcpyDeviceToDevice);
+	int error = check_devices(dst_device, src_device);
+
+	return error ? rt(error) : cudaMemcpy(dst, src, n, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
@@ -263,12 +269,12 @@ cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 	return error ? rt(error) : copy_now(&c);
 }
 
-static int one_device_3d(const struct cudaMemcpy3DPeerParms *p, struct cudaMemcpy3DParms *one)
+static int peer_3d(const struct cudaMemcpy3DPeerParms *p, struct cudaMemcpy3DParms *one)
 {
-	if (!p)
-		return cudaErrorInvalidValue;
-	if (!one_device(p->dstDevice, p->srcDevice))
-		return cudaErrorInvalidDevice;
+	int error = p ? check_devices(p->dstDevice, p->srcDevice) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
 	*one = (struct cudaMemcpy3DParms){ .srcArray = p->srcArray, .srcPos = p->srcPos,
 		.srcPtr = p->srcPtr, .dstArray = p->dstArray, .dstPos = p->dstPos,
 		.dstPtr = p->dstPtr, .extent = p->extent, .kind = cudaMemcpyDeviceToDevice };
@@ -278,7 +284,7 @@ static int one_device_3d(const struct cudaMemcpy3DPeerParms *p, struct cudaMemcp
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
 	struct cudaMemcpy3DParms one;
-	int error = one_device_3d(p, &one);
+	int error = peer_3d(p, &one);
 
 	return error ? rt(error) : cudaMemcpy3DAsync(&one, stream);
 }
@@ -286,7 +292,7 @@ cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStr
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
 	struct cudaMemcpy3DParms one;
-	int error = one_device_3d(p, &one);
+	int error = peer_3d(p, &one);
 
 	return error ? rt(error) : cudaMemcpy3D(&one);
 }
@@ -413,7 +419,9 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *at, size_t n, un
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *properties)
 {
-	return rt(pool ? pool_new((struct pool **)pool) : cudaErrorInvalidValue);
+	if (!pool || !properties || properties->location.type != cudaMemLocationTypeDevice)
+		return rt(cudaErrorInvalidValue);
+	return rt(pool_new((struct pool **)pool, properties->location.id));
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
@@ -423,20 +431,29 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
-	if (!pool || device)
-		return rt(pool ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
-	*pool = (cudaMemPool_t)pool_default();
-	return rt(device_ready());
+	int error = pool ? device_check(device) : cudaErrorInvalidValue;
+
+	if (!error)
+		*pool = (cudaMemPool_t)pool_default(device);
+	return rt(error);
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)
 {
-	return cudaDeviceGetDefaultMemPool(pool, device);
+	int error = pool ? device_check(device) : cudaErrorInvalidValue;
+
+	if (!error)
+		*pool = (cudaMemPool_t)pool_now(device);
+	return rt(error);
 }
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 {
-	return rt(device ? cudaErrorInvalidDevice : pool_of(pool) ? 0 : cudaErrorInvalidValue);
+	int error = pool_of(pool) ? device_check(device) : cudaErrorInvalidValue;
+
+	if (!error)
+		pool_use(device, pool_of(pool));
+	return rt(error);
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep)
@@ -457,11 +474,25 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr a, 
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t n)
 {
-	return rt(pool_of(pool) ? 0 : cudaErrorInvalidValue);
+	return rt(pool_set_access(pool, list, n));
+}
+
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+	struct cudaMemLocation *where)
+{
+	int now, error = flags ? pool_get_access(pool, where, &now) : cudaErrorInvalidValue;
+
+	if (!error)
+		*flags = (enum cudaMemAccessFlags)now;
+	return rt(error);
 }
 
 cudaError_t cudaMallocFromPoolAsync(void **at, size_t bytes, cudaMemPool_t pool,
 	cudaStream_t stream)
 {
-	return pool_of(pool) ? cudaMallocAsync(at, bytes, stream) : rt(cudaErrorInvalidValue);
+	struct stream *s = stream_of(stream);
+
+	if (!s || s->capture)
+		return rt(s ? cudaErrorStreamCaptureUnsupported : cudaErrorInvalidResourceHandle);
+	return rt(mem_alloc_pool(at, bytes, pool_of(pool)));
 }

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 10
+#define EVENT_VERSION 11
 
 #define EV_PACKED __attribute__((packed)) /* an enum of one byte */
 

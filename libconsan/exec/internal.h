@@ -16,8 +16,8 @@ struct exec_range { uint64_t lo, hi; bool read_only; }; /* [lo, hi) */
 void mem_windows_init(void);     /* reserves the generic windows, once */
 void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() */
 void mem_launch_end(void);
-/* The allocation that contains at; false: none. Thread-safe, lock-free. */
-bool mem_lookup(uint64_t at, struct exec_range *out);
+/* The allocation that contains at, if the device may read it; false: none. Thread-safe, lock-free. */
+bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out);
 /* Locks on stripes of global memory, one bit each. Take all that an operation needs in one call. */
 static inline uint64_t mem_stripe(uint64_t addr)
 {
@@ -30,10 +30,11 @@ void mem_unlock(uint64_t stripes);
 
 struct exec_module {
 	struct ptx_module *ptx;
-	/* address of each module or function variable, sorted by ptx_var */
-	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
+	/* address of each module or function variable, sorted by ptx_var; lent: it belongs to another
+	 * module */
+	struct placed { const struct ptx_var *var; unsigned char *at; bool lent; } *placed;
 	size_t nplaced;
-	bool borrowed;           /* the variables belong to another module */
+	unsigned device;         /* on which its kernels run */
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
 	uint32_t *nregs;         /* the same index; 0: not known */
@@ -230,6 +231,7 @@ struct worker {
 struct grid {
 	const struct exec_launch *l;
 	const struct exec_kernel *k;
+	unsigned device;         /* on which it runs */
 	struct launch_info info;
 	struct event_sink *none;
 	uint32_t nclusters_dim[3];

@@ -179,7 +179,6 @@ struct order_config {
 	void *user;
 	uint64_t most_bytes;   /* of memory for accesses; 0: the default */
 	bool documented;       /* report what only ORDER_KNOWN orders */
-	bool documented;       /* report what only ORDER_KNOWN orders */
 };
 struct order *order_open(const struct order_config *c);
 void order_close(struct order *o);

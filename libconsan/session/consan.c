@@ -118,7 +118,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 	struct launch_info i = {
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .device = l->kernel->module->device, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart, .tensor = k->tensor,
@@ -544,6 +544,16 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 	if (!session_take_struct(&l, sizeof l, given, size, e))
 		return CONSAN_BAD_LAUNCH;
 	return consan_launch_op(c, &l, NULL, e);
+}
+
+uint64_t consan_seed(const struct consan *c)
+{
+	return c->opt.seed;
+}
+
+bool consan_blocks(const struct consan *c)
+{
+	return c->opt.launch_blocking;
 }
 
 unsigned consan_fault(struct consan *c)

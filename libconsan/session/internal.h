@@ -81,6 +81,7 @@ struct consan_module {
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
 	struct gpu_module *gpu;    /* --backend=gpu-emulated: exec runs its text; else NULL */
+	unsigned device;           /* on which its kernels run */
 	struct consan_kernel *kernels;
 };
 

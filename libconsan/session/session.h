@@ -46,6 +46,10 @@ void consan_take_registers(struct consan_module *m, const void *image, size_t n)
  * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
  * this object that was called. */
 uint32_t consan_host_stack(const char **call);
+/* In two steps: the frames of the calling thread, at most n, 0 if the session wants no call stacks;
+ * then the site of such frames. */
+int consan_host_frames(struct consan *c, void **pc, int n);
+uint32_t consan_stack_of(void *const *pc, int n, const char **call);
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 /* Happens-before of the host API in this session; its findings are the session's. */
@@ -75,6 +79,8 @@ bool consan_reports_calls(struct consan *c, bool implicit);
 const char *consan_library(const char *path);
 /* The one from which the current call of the CUDA API comes. */
 const char *consan_calling_library(void);
+uint64_t consan_seed(const struct consan *c);  /* --seed */
+bool consan_blocks(const struct consan *c);    /* --launch-blocking */
 /* --library-kernels=ignore */
 bool consan_ignores_libraries(const struct consan *c);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
@@ -105,6 +111,7 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 enum { CONSAN_EXIT_UNCHECKED = 67 };
 
 /* ---- the rest of what this module offers ---- */
+#include "devices.h"
 #include "gpu.h"
 
 #endif
