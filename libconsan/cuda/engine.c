@@ -80,7 +80,11 @@ static void execute(struct task *t)
 	pthread_mutex_unlock(&queue.lock);
 	running = t;
 	caller_set(t->from);
+	if (t->op.kind != OP_HOST)
+		guard_suspend();
 	error = run_unless_broken(t->stream->device, &t->op, t->order);
+	if (t->op.kind != OP_HOST)
+		guard_resume();
 	running = outer;
 	caller_set(outer ? outer->from : NULL);
 	pthread_mutex_lock(&queue.lock);
@@ -482,6 +486,27 @@ void engine_finish(void)
 	while (queue.first)
 		progress(NULL, WAIT_DONE);
 	engine.ends = false;
+	pthread_mutex_unlock(&queue.lock);
+}
+
+bool engine_pending(void)
+{
+	bool any;
+
+	if (running)
+		return false;
+	pthread_mutex_lock(&queue.lock);
+	any = queue.first;
+	pthread_mutex_unlock(&queue.lock);
+	return any;
+}
+
+void engine_try_all(void)
+{
+	if (running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
 	pthread_mutex_unlock(&queue.lock);
 }
 

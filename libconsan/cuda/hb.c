@@ -149,15 +149,16 @@ void hb_returned(const struct order_op *o, const struct op *op, bool blocking)
 
 /* ---- the host waits ---- */
 
-bool hb_stream_waited(struct stream *s)
+void hb_stream_waited(struct stream *s)
 {
 	order_host_waits(hb(), hb_line(s), ORDER_PROMISED);
-	return true;
+	guard_update();
 }
 
 void hb_device_waited(int device)
 {
 	order_host_waits_device(hb(), device, ORDER_PROMISED);
+	guard_update();
 }
 
 /* ---- events ---- */
@@ -180,4 +181,5 @@ void hb_wait(struct stream *s, const struct cuda_event *e)
 void hb_event_waited(const struct cuda_event *e)
 {
 	order_host_waits_event(hb(), &e->order);
+	guard_update();
 }

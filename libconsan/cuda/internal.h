@@ -431,10 +431,23 @@ struct order_op *hb_issue_node(const struct order_op *start, struct order_op *co
 void hb_done(struct order_op *o, const struct op *op);
 /* The call that issued it returns: what the host knows (order/calls.def). */
 void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
-bool hb_stream_waited(struct stream *s);
+void hb_stream_waited(struct stream *s);
 void hb_device_waited(int device); /* -1: all devices */
 void hb_record(struct cuda_event *e, struct stream *s);
 void hb_wait(struct stream *s, const struct cuda_event *e);
 void hb_event_waited(const struct cuda_event *e);
+
+/* ---- accesses of the host (guard.c) ---- */
+
+/* Memory that the host and operations can access. */
+void guard_add(void *at, size_t bytes);
+void guard_remove(void *at);
+/* While an operation runs, no page is protected. May be nested, and on several threads. */
+void guard_suspend(void);
+void guard_resume(void);
+/* Operations were issued, or the host has waited: other pages are to be guarded. */
+void guard_update(void);
+/* The host, or the kernel for it, is about to access this memory. */
+void guard_touch(const void *at, size_t bytes, bool write);
 
 #endif

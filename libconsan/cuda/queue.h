@@ -101,6 +101,10 @@ int engine_wait_all(int device); /* -1: for all devices */
 int engine_issued(void);
 /* The process ends: what can run without the host runs, what then waits is a deadlock. */
 void engine_finish(void);
+/* Has the program issued what has not run to its end? False in an operation itself. */
+bool engine_pending(void);
+/* Runs all that can run without the host. */
+void engine_try_all(void);
 /* The task whose operation this thread runs; NULL: none. */
 struct task *engine_running(void);
 /* For consan_on_pause() */

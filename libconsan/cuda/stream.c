@@ -31,6 +31,7 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	s = base_alloc(sizeof *s);
 	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
 		.refs = 1 };
+	hb_line(s);
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
@@ -154,6 +155,7 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 		error = engine_wait(t, WAIT_DONE);
 	}
 	hb_returned(order, &issued, blocking);
+	guard_update();
 	order_op_put(hb(), order);
 	pthread_mutex_lock(&queue.lock);
 	task_put(t);
