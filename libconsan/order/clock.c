@@ -323,6 +323,21 @@ bool order_before(const struct order_op *a, const struct order_op *b, enum order
 	return a != b && order_op_before(a, b, trust);
 }
 
+struct order_place order_place(const struct order_op *op)
+{
+	return (struct order_place){ op->line, op->epoch };
+}
+
+bool order_host_knows(struct order *o, struct order_place at)
+{
+	bool knows;
+
+	pthread_mutex_lock(&o->lock);
+	knows = clock_get(&o->host.by[ORDER_PROMISED], at.line) >= at.epoch;
+	pthread_mutex_unlock(&o->lock);
+	return knows;
+}
+
 /* ---- edges ---- */
 
 void order_event_free(struct order_event *e)
