@@ -366,6 +366,18 @@ void guard_update(void)
 	unlock();
 }
 
+/* Are any of the bytes in memory that we protect? */
+static bool is_guarded(uintptr_t from, uintptr_t end)
+{
+	bool any = false;
+
+	lock();
+	for (size_t i = 0; i < guard.area.n && !any; i++)
+		any = from < guard.area.at[i].at + guard.area.at[i].pages * PAGE && end > guard.area.at[i].at;
+	unlock();
+	return any;
+}
+
 void guard_touch(const void *at, size_t bytes, bool write)
 {
 	uintptr_t from = (uintptr_t)at;
@@ -374,7 +386,9 @@ void guard_touch(const void *at, size_t bytes, bool write)
 
 	if (inside || !__atomic_load_n(&guard.guarded, __ATOMIC_ACQUIRE))
 		return;
-	if (guard.queued && bytes) {
+	if (!is_guarded(from, end))
+		return;
+	if (guard.queued) {
 		engine_try_all();
 		guard_update();
 	}

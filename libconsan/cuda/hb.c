@@ -45,8 +45,9 @@ void hb_stream_closed(struct stream *s)
 static const char *fallback_name(const struct op *op)
 {
 	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
-		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function", [OP_FREE] = "cudaFreeAsync", [OP_RECORD] = "event",
-		[OP_GRAPH] = "graph launch" };
+		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
+		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "cudaFreeAsync",
+		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait" };
 
 	return name[op->kind];
 }
@@ -126,6 +127,10 @@ void hb_done(struct order_op *o, const struct op *op)
 	} else if (op->kind == OP_FILL && f->width) {
 		add_rows(&r, f->dst, f->pitch, f->slice, f->width * f->unit, f->height, f->depth,
 			ORDER_WRITE);
+	} else if (op->kind == OP_WRITE || op->kind == OP_WAIT) {
+		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
+			op->value.bytes, 0, ORDER_STRONG | (op->kind == OP_WRITE ? ORDER_WRITE
+				: ORDER_OBSERVES) }));
 	}
 	if (r.all.n)
 		order_accesses(hb(), o, r.all.at, r.all.n);

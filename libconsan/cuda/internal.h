@@ -277,7 +277,15 @@ void python_end(void);      /* writes the remarks before the session is closed *
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE };
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE,
+	OP_WRITE, OP_WAIT };
+/* A stream memory operation on a word of 4 or 8 bytes. */
+struct value {
+	void *at;
+	uint64_t value;
+	unsigned bytes, condition;   /* of a wait: CU_STREAM_WAIT_VALUE_... */
+};
+int value_check(const struct value *v);
 struct op {
 	enum op_kind kind;
 	union {
@@ -288,10 +296,12 @@ struct op {
 				also after a fault */
 		struct graph *graph; /* a child graph, owned */
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
+		struct value value;
 	};
 };
 /* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
 int op_run(const struct op *op, struct order_op *order);
+bool op_ready(const struct op *op); /* false: it waits for a value in memory */
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
 size_t op_bytes(const struct op *op); /* staged memory */
