@@ -30,6 +30,11 @@ endif
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
 SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
+# for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects. fuzz.sh has it stop at the
+# first; without, all are listed.
+SANFLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fsanitize-recover=undefined -fno-omit-frame-pointer -O1
+# for `make coverage`
+SANFLAGS_cover = --coverage -O1
 SANFLAGS = $(SANFLAGS_$(SAN))
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -I. -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(CFLAGS)
@@ -46,7 +51,7 @@ MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libcons
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
 	libconsan/cuda libconsan/makers instrument/inject libconsan/cli libconsan/python libconsan/install kernels \
-	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit
+	tests/cuda tests/gpu tests/conform tests/cases tests/mutants tests/bench tests/unit tests/fuzz tests/faults
 LIB_SRC =
 SIMD_SRC =
 include $(MODULES:%=%/module.mk)
@@ -83,7 +88,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libconsan.a
 # Debian packages for building, testing and viewing reports; and, without a CUDA Toolkit, the parts
 # of it that libconsan/install/cuda.txt lists.
 DEB = gcc make libc6-dev libjansson-dev liblz4-dev libzstd-dev libcriterion-dev libdw-dev \
-	help2man pkg-config libgtest-dev g++
+	help2man pkg-config libgtest-dev g++ libopenblas0 libfftw3-double3 libfftw3-single3
 
 deps:
 	@need='$(DEB)'; missing=; $(if $(OWN_CUDA),[ -e build/cuda ] || \
@@ -100,6 +105,13 @@ deps:
 	@$(if $(OWN_CUDA),libconsan/install/cuda.sh build/cuda,command -v $(NVCC) >/dev/null || { \
 		echo "deps: $(NVCC) not found. Without NVCC=, make takes nvcc from PATH or installs it."; exit 1; })
 
+# For builds by clang and `make fuzz`; nothing else needs it.
+deps-clang:
+	@command -v clang >/dev/null || { $(if $(filter 0,$(shell id -u)),,sudo) apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive $(if $(filter 0,$(shell id -u)),,sudo) apt-get install -y -qq \
+		--no-install-recommends clang libclang-rt-dev >/dev/null; } || \
+		{ echo "deps-clang: clang cannot be installed"; exit 1; }
+
 no-nvcc:
 	@echo "nvcc not found: run make deps, which installs it into build/cuda; or put CUDA Toolkit 13's"
 	@echo "on PATH; or give NVCC=/path/to/nvcc."; exit 1
@@ -113,6 +125,10 @@ help:
 	@echo "make conform   run random programs on the executor and compare with a reference;"
 	@echo "               SEED=1 COUNT=1000; on a GPU make conform-gpu compares with the GPU"
 	@echo "make check-threads  run the bundled kernels with consan under TSan"
+	@echo "make check-fast a part of the tests that takes a minute, for SAN=1 and CC=clang"
+	@echo "make check-faults  let each allocation and each I/O call fail once; FAULTS=n: only some"
+	@echo "make fuzz      run libFuzzer on all that reads files; SECONDS=60 for each target; needs clang"
+	@echo "make coverage  lines and branches that tests reach, by module"
 	@echo "make check-gpu on a GPU: run kernels, planted bugs and specimens under --backend=gpu"
 	@echo "make mutants   delete or weaken each synchronization instruction of each kernel, one"
 	@echo "               at a time, and list which rule detects it"
@@ -141,8 +157,8 @@ TESTS = $(UNIT_TESTS) tests/install/install tests/mutants/test tests/cases/harne
 .SECONDARY: $(TESTS:%=$(BUILD)/%.o)
 JOBS ?= $(shell nproc)
 check: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM) $(CONFORM)_gpu
-	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-unit
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) all kernels $(TESTS:%=$(BUILD)/%) $(CONFORM) $(CONFORM)_gpu $(FUZZ_BIN)
+	$(V)$(MAKE) --no-print-directory layers $(BUILD)/twins/assembled conform-check check-corpus check-unit
 
 check-unit: $(TESTS:%=$(BUILD)/%)
 	$(V)export LSAN_OPTIONS=suppressions=tests/tools/lsan.supp:print_suppressions=0; \
@@ -155,13 +171,30 @@ layers: $(OBJ) $(CUDA_OBJ) $(MAKERS_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 		-name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' 2>/dev/null)
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
+# Those that need no program and few seconds, for builds by other compilers and with sanitizers. Of the
+# specimens a few.
+FAST_TESTS = $(addprefix tests/unit/, base/base base/pool options/options event/event ptx/ptx origin/origin \
+	exec/exec exec/ops exec/lanes exec/num exec/tensor exec/tcgen05 exec/tcgen05_mma exec/reads exec/clc \
+	shadow/shadow shadow/global check/check check/litmus check/pairs check/tensor finding/banks finding/group \
+	finding/results finding/history reports/report reports/formats reports/exports session/consan)
+FAST_CASES = tests/cases/*/cs?01*.ptx
+check-fast: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases
+	$(V)$(MAKE) --no-print-directory TESTS='$(FAST_TESTS)' check-unit
+	$(V)CASES='$(FAST_CASES)' $(BUILD)/tests/cases/harness/cases --filter cases/specimen
+	$(V)$(MAKE) --no-print-directory FUZZ_TARGETS='$(filter-out events,$(FUZZ_TARGETS))' check-corpus FUZZ_EVENTS=
+
 # Criterion's processes do not run under ThreadSanitizer, so this runs programs.
 check-threads: deps
 	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
 	$(V)$(MAKE) --no-print-directory SAN=thread run-threads
+check-threads-fast: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread all kernels
+	$(V)$(MAKE) --no-print-directory SAN=thread THREADS='--async=late "--backend=gpu-emulated --jobs=16"' run-threads
+THREADS = --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"
 run-threads:
 	$(V)export TSAN_OPTIONS=suppressions=tests/tools/tsan.supp:exitcode=99; bad=; \
-	for how in --async=late "--backend=gpu-emulated --jobs=16" --explore=2 "--seed=3 --async=early --bank-conflicts"; do \
+	for how in $(THREADS); do \
 		for k in $(KERNELS:%=$(BUILD)/%); do \
 			echo "$$how $$k"; $(BUILD)/consan-run --quiet --log-file=/dev/null --jobs=4 $$how $$k >/dev/null || bad="$$bad $$k"; \
 		done; done; \
@@ -172,5 +205,13 @@ clean:
 distclean:
 	rm -rf build build-*
 
-.PHONY: check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
+# COVER: the tests to run
+COVER ?= $(UNIT_TESTS)
+coverage: deps
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) SAN=cover all kernels $(COVER:%=build-coversan/%) $(FUZZ_TARGETS:%=build-coversan/tests/fuzz/%)
+	$(V)find build-coversan -name '*.gcda' -delete
+	$(V)-$(MAKE) --no-print-directory SAN=cover TESTS='$(COVER)' check-unit check-corpus >build-coversan/tests.txt 2>&1
+	$(V)tests/tools/coverage.sh build-coversan
+
+.PHONY: check-fast coverage deps-clang check-threads-fast check-threads run-threads check-gpu bench-gpu all help install deb demo kernels deps no-nvcc check mutants bench layers check-unit clean distclean
 -include $(shell find $(BUILD) \( -path build/cuda -o -path '$(BUILD)/venv*' \) -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -10,7 +10,8 @@ bool report_filtered_out(const struct coverage *c)
 
 bool report_gap(const struct result_remark *m)
 {
-	return m->kind == RESULT_REMARK_not_loaded || m->kind == RESULT_REMARK_call_unsupported;
+	return m->kind == RESULT_REMARK_not_loaded || m->kind == RESULT_REMARK_call_unsupported
+		|| m->kind == RESULT_REMARK_not_seen;
 }
 
 void report_count(const struct results *r, struct report_counts *n)
@@ -36,8 +37,10 @@ void report_count(const struct results *r, struct report_counts *n)
 		n->kernels++;
 		n->checked += !*c->unchecked;
 	}
-	for (size_t i = 0; i < r->remark.n; i++)
+	for (size_t i = 0; i < r->remark.n; i++) {
 		n->gaps += report_gap(&r->remark.at[i]);
+		n->unseen += r->remark.at[i].kind == RESULT_REMARK_not_seen;
+	}
 }
 
 int report_exit_status(const struct results *r, const struct options *o, int program)

@@ -22,6 +22,7 @@ const char *const remark_text[] = {
 	[RESULT_REMARK_fallback_not_invariant] = "cluster fallback: not invariant",
 	[RESULT_REMARK_fallback_not_tried] = "cluster fallback: not tried",
 	[RESULT_REMARK_not_loaded] = "module not loaded",
+	[RESULT_REMARK_not_seen] = "not seen",
 };
 
 const char *file_base_name(const char *file)

@@ -22,8 +22,10 @@ struct report_counts {
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
 	unsigned launches;      /* checked launches */
-	unsigned gaps;          /* modules that were not loaded, and unsupported calls: kernels
-				   may be missing, or have run on other data */
+	unsigned unseen;        /* gaps of this kind: remarks `not_seen` */
+	unsigned gaps;          /* modules that were not loaded, unsupported calls and processes
+				   that were not seen: kernels may be missing, or have run on
+				   other data */
 };
 /* Is it one of the gaps? */
 bool report_gap(const struct result_remark *m);
@@ -80,6 +82,14 @@ bool report_files(const struct results *r, const struct options *o, struct consa
 /* One line of a source file, without its newline; NULL if the file or the line does not
  * exist. Looks for the file as given, then below the working directory. free() it. */
 char *report_source_line(const char *file, unsigned line);
+/* Sets the folders below which files are quoted: those of --source-root, or the working tree of the
+ * working directory and those of report_source_also(). It forgets all files. */
+void report_source_roots(const struct options *o);
+/* Adds the working tree of a folder to the default. The folder is the user's, or of the program that the
+ * user has started; never one that a file names. */
+void report_source_also(const char *folder);
+/* Was the file found, but outside of the roots, so that it is not quoted? */
+bool report_source_outside(const char *file);
 /* The same without a copy: n bytes, valid until report_source_forget(). Not thread-safe. */
 const char *report_source_at(const char *file, unsigned line, size_t *n);
 /* Drops the cached source files, so that the next use reads them again. Invalidates what

@@ -4,9 +4,11 @@
 #include "libconsan/event/event.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_WIDTH 100
@@ -61,15 +63,17 @@ static enum report_format format_of(const char *path)
 	return REPORT_text;
 }
 
-/* --library-path: which frame is shown first */
-static void use_libraries(const struct options *o)
+/* --library-path: which frame is shown first; --source-root: what is quoted */
+static void prepare(const struct options *o)
 {
 	if (o->library_path.n)
 		site_libraries(o->library_path.at, o->library_path.n);
+	report_source_roots(o);
 }
 
 void report_as(const struct results *r, const struct options *o, enum report_format to, FILE *out)
 {
+	prepare(o);
 	switch (to) {
 	case REPORT_html: report_html(r, o, out); return;
 	case REPORT_json: report_json(r, out); return;
@@ -81,23 +85,63 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	}
 }
 
+/* A report is written to another file in the same folder, which then takes the place of `path`: so nobody
+ * finds a part of one. Not for what is no file: /dev/null, a pipe, a link, or where no file can be made:
+ * then it is written where it is. *temporary: NULL, or free() it. */
+static FILE *open_report(const char *path, char **temporary)
+{
+	const mode_t mask = umask(0);
+	struct text t = { 0 };
+	mode_t mode = 0666 & ~mask;
+	struct stat st;
+	int fd;
+
+	umask(mask);
+	*temporary = NULL;
+	if (!lstat(path, &st)) {
+		if (!S_ISREG(st.st_mode))
+			return fopen(path, "we");
+		mode = st.st_mode & 0777;
+	}
+	text_printf(&t, "%s.XXXXXX", path);
+	fd = mkostemp(t.at, O_CLOEXEC);
+	if (fd < 0) {
+		text_free(&t);
+		return fopen(path, "we");
+	}
+	fchmod(fd, mode);
+	*temporary = t.at;
+	return fdopen(fd, "w");
+}
+
 /* Writes one report; to stdout if the name of the file, less its suffix, is "-". text: whatever the
  * suffix is. */
 static bool write_file(const struct results *r, const struct options *o, const char *pattern,
 	bool text, struct consan_err *e)
 {
 	char *path = options_path(pattern, getpid());
-	FILE *out = options_is_stdout(path) ? stdout : fopen(path, "we");
+	char *temporary = NULL;
+	FILE *out = options_is_stdout(path) ? stdout : open_report(path, &temporary);
 	bool ok = out != NULL;
 
-	use_libraries(o);
 	if (ok) {
+		prepare(o);
 		if (text)
 			report_text(r, o, o->color == COLOR_ALWAYS, width_of(out), out);
 		else
 			report_as(r, o, format_of(path), out);
 		ok = !ferror(out);
 		ok = !(out == stdout ? fflush(out) : fclose(out)) && ok;
+	}
+	if (temporary) {
+		int error;
+
+		ok = ok && !rename(temporary, path);
+		error = errno;
+		if (!ok)
+			unlink(temporary);
+		free(temporary);
+		errno = error;
 	}
 	if (!ok)
 		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: report not written: %s", path, strerror(errno));
@@ -124,7 +168,7 @@ bool report_write(const struct results *r, const struct options *o, struct consa
 {
 	bool ok = true;
 
-	use_libraries(o);
+	prepare(o);
 	if (*o->log_file)
 		ok = write_file(r, o, o->log_file, true, e);
 	if (!*o->log_file || !ok) /* if the log cannot be written, stderr gets the report */

@@ -37,6 +37,7 @@
 #define CELL_SITE_BITS 23
 #define CELL_SITE_MASK 0x007fffffu
 #define CELL_UNREAD    0x00800000u /* a read-modify-write whose result is not used */
+#define CELL_STALE     CELL_UNREAD /* a strong read that returned an older value than the newest */
 #define CELL_WRITE     0x01000000u
 #define CELL_STRONG    0x02000000u /* not weak: A03 may hold */
 /* generic: a read-modify-write if strong, else ldmatrix, stmatrix or wmma; wgmma: operand B; bulk
@@ -76,6 +77,11 @@ CELL_ASSERT(sizeof(struct cell) == 64);
 CELL_FN uint32_t cell_shift(const struct cell_entry *e)
 {
 	return e->what >> CELL_SHIFT_AT;
+}
+
+CELL_FN int cell_is_stale(const struct cell_entry *e)
+{
+	return (e->what & (CELL_STALE | CELL_WRITE)) == CELL_STALE;
 }
 
 /* The bytes that a lane accessed at least; with CELL_SAME, in one granule. */

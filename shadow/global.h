@@ -59,6 +59,7 @@ struct global_record {
 	};
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
+	uint32_t value;          /* of the caller; not looked at here */
 	uint32_t refs;           /* states that hold it */
 	int32_t pitch, inner, step; /* inner 0: the lanes of a row access the same bytes */
 	uint16_t agent, warp;    /* warp in the cluster that executed or issued it */

@@ -24,8 +24,8 @@
  *
  * Entries are in the order of the accesses, as far as strong accesses are concerned: a strong read
  * or read-modify-write z has observed the strong writes of its chain that are before it (PTX ISA
- * 8.9.2). An access after which z is ordered is ordered after those, too (8.9.5): see
- * shadow_observed().
+ * 8.9.2), unless it returned an older value. An access after which z is ordered is ordered after
+ * those, too (8.9.5): see shadow_observed().
  *
  * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
  * still know all that they knew at issue. */
@@ -186,7 +186,8 @@ static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 {
 	const bool alike = !((x->what ^ now->what) & (CELL_SCOPE_MASK | CELL_SHIFT_MASK));
 
-	if (!(run->written & x->bytes) || (now->what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE)
+	if (!(run->written & x->bytes) || (now->what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE
+		|| cell_is_stale(x))
 		return true;
 	if (!reads(x))
 		return !reads(now) && !since(run, run->read);
@@ -194,7 +195,8 @@ static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 		return alike && now_reads_as_much(x, now) && run->scope >= (now->what & CELL_SCOPE_MASK)
 			&& !since(run, run->store);
 	/* of the reads by one warp the first and the newest are kept */
-	return reads(now) && alike && now->what & CELL_STRONG && x->agent == now->agent
+	return reads(now) && !cell_is_stale(now) && alike && now->what & CELL_STRONG
+		&& x->agent == now->agent
 		&& !(x->lanes & ~run->lanes) && !(x->bytes & ~run->bytes);
 }
 
@@ -215,7 +217,7 @@ static void extend_run(struct run *run, const struct cell_entry *x, const struct
 			return;
 		run->scope = run->written && run->scope < scope ? run->scope : scope;
 		run->written |= x->bytes;
-	} else if (is_strong_read(x) && x->agent == now->agent && !run->lanes
+	} else if (is_strong_read(x) && !cell_is_stale(x) && x->agent == now->agent && !run->lanes
 		&& !((x->what ^ now->what) & (CELL_SCOPE_MASK | CELL_SHIFT_MASK))) {
 		run->lanes = x->lanes;
 		run->bytes = x->bytes;

@@ -121,6 +121,9 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	record_access(i, x);
 	x->flags |= c->job->info[r->site].flag ? ACCESS_FLAG : 0;
 	x->space = SP_SHARED;
+	x->value = record_stored(c, r);
+	if (x->value)
+		x->flags &= (enum ev_access_flags)~ACCESS_VALUES_UNKNOWN;
 	if (x->mode == MODE_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
 		e.kind = EV_OBSERVED;
 	if (matrix)

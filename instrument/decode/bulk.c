@@ -50,16 +50,31 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	to->bytes = box.extent;
 	to->tx_count = box.bytes;
 	copy->align = box.align;
-	to->spans = (struct ev_spans){ box.spans, (uint16_t)box.nspans };
+	to->spans = (struct ev_spans){ box.spans, box.nspans };
 	if (box.in_global && maps_rewritten(&c->job->maps, box.map)) {
 		c->result.moving_maps++;
 		box.ngspans = box.npadding = 0;
 	}
-	to->global = (struct ev_gspans){ box.gspans, (uint16_t)box.ngspans };
+	to->global = (struct ev_gspans){ box.gspans, box.ngspans };
 	to->padding = (uint16_t)box.npadding;
 	if (box.in_global)
 		emit_map_read(c, warp, r->site, e->lanes, &box, true);
 	return true;
+}
+
+/* The bytes of both sides that .cp_mask names. */
+static void add_masked(struct dcluster *c, uint64_t global, uint32_t mask, struct event_bulk *to)
+{
+	c->span.n = c->gspan.n = 0;
+	for (uint32_t at = 0, n; span_masked(mask, to->bytes, &at, &n); at += n) {
+		vec_push(&c->span, ((struct ev_span){ to->addr + at, n }));
+		if (to->global.n)
+			vec_push(&c->gspan, ((struct ev_gspan){ global + at, n }));
+	}
+	to->spans = (struct ev_spans){ c->span.at, (uint32_t)c->span.n };
+	to->global = (struct ev_gspans){ c->gspan.at, (uint32_t)c->gspan.n };
+	if (!c->span.n)
+		to->bytes = 0;
 }
 
 static void add_bulk_signals(struct dcluster *c, const struct event *e, bool pair)
@@ -89,7 +104,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 	for EACH_LANE(l, r->lanes) {
 		struct event e = record_event(c, warp, r->site, EV_BULK, 1u << l);
 		struct event_bulk *to = &e.bulk;
-		struct ev_gspan span;
+		struct ev_gspan span = { 0 };
 		uint64_t at = record_value(c, r, b.shared, l), mbar, src[32];
 		struct record_copy copy = { .copy = b.copy, .tensor = b.tensor, .far = far, .at = at,
 			.pair = ptx_has(i, MOD_cta_group_2), .multicast = b.multicast };
@@ -112,6 +127,8 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 			span = (struct ev_gspan){ c->warp[warp].source[l].at, to->bytes };
 			to->global = (struct ev_gspans){ &span, to->bytes != 0 };
 		}
+		if (b.bytes)
+			add_masked(c, span.addr, (uint32_t)record_value(c, r, b.bytes, l), to);
 		if (b.copy == COPY_PEER) {
 			copy.other = record_value(c, r, b.other, l);
 			src[l] = OFFSET(copy.other);

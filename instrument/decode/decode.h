@@ -92,6 +92,7 @@ struct decode_result {
 	uint32_t refused;          /* 1 + lowest cluster that ended at a refused operand, or 0 */
 	uint32_t blind;            /* clusters that were not checked, as records are missing */
 	uint32_t foreign;          /* calls of functions of another module */
+	uint32_t unfinished;       /* clusters of which not all threads have exited, if it did not end */
 };
 
 /* The address of shared variable k of func, as the head chunk has it. */

@@ -45,6 +45,8 @@ uint32_t record_same(const struct dcluster *c, const struct record *r, uint32_t 
 /* The shared addresses of all lanes, with rank: in the record, or copied to `buffer`. */
 const uint32_t *record_shared(const struct dcluster *c, const struct record *r,
 	const struct ptx_operand *o, uint32_t buffer[32]);
+/* access.value of a plain store */
+uint32_t record_stored(const struct dcluster *c, const struct record *r);
 /* The CTA of an address; addresses without .cluster are of the executing CTA. */
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster);
 /* Sets the addresses of e->lanes: a base and a stride if possible, else a list. */

@@ -36,6 +36,9 @@ static void emit_global_access(struct dcluster *c, uint32_t warp, const struct r
 	record_access(i, &e.access);
 	e.access.flags |= c->job->info[r->site].flag ? ACCESS_FLAG : 0;
 	e.access.space = SP_GLOBAL;
+	e.access.value = record_stored(c, r);
+	if (e.access.value)
+		e.access.flags &= (enum ev_access_flags)~ACCESS_VALUES_UNKNOWN;
 	if (seen)
 		e.kind = EV_OBSERVED;
 	for EACH_LANE(l, r->lanes)

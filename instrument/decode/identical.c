@@ -32,7 +32,7 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 		if (!(word[site] & DIGEST_SKIPPED)) {
 			uint64_t hash = 0;
 
-			for (uint32_t k = at; k < end; k++)
+			for (uint32_t k = at; k < end - digest_value(word[site]); k++)
 				hash += digest_unit(k - at, unit[4 * k], unit[4 * k + 1],
 					k > at || digest_class(word[site]) == 1
 						? unit[4 * k + 3] : 0,
@@ -63,6 +63,7 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 			plan_of(s->func, s->insn, &p);
 		words = plan_words(&p);
 		class = p.class;
+		words += class == PLAN_ADDRESS && p.conflicts;
 		if (s->phase == PHASE_BATCH) {
 			class = PLAN_UNIFORM;
 			words = 0;

@@ -199,7 +199,8 @@ struct dcluster {
 				      ended, or waits at a join */
 	VEC(struct stream) stream;
 	VEC(struct model) model;
-	VEC(struct ev_span) span;
+	VEC(struct ev_span) span;  /* of the event being made */
+	VEC(struct ev_gspan) gspan;
 	struct path_cache *path;   /* PATHS of them */
 	struct together_path *together; /* PATHS of them; NULL: no collectives are looked for */
 	struct { uint64_t from, bytes; } place[PLACES]; /* the allocation found last, by site */

@@ -89,6 +89,7 @@ static int by_stream(const void *a, const void *b)
 static void add_result(struct decode_result *to, const struct decode_result *r)
 {
 	to->events += r->events;
+	to->unfinished += r->unfinished;
 	to->records += r->records;
 	to->damaged += r->damaged;
 	to->unknown_maps += r->unknown_maps;

@@ -15,9 +15,9 @@
 unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 {
 	if (s->plan.class == PLAN_ADDRESS && s->phase != PHASE_BATCH)
-		return affine ? 1 : 9;
+		return (affine ? 1 : 9) + (s->plan.conflicts > 0);
 	if (s->plan.class == PLAN_GLOBAL && s->phase != PHASE_BATCH)
-		return affine ? 2 : 17;
+		return affine ? 2 : 17 + (s->plan.conflicts > 0);
 	if (s->plan.class == PLAN_LANES && s->phase != PHASE_BATCH)
 		return 1 + ((affine ? 1 : (unsigned)__builtin_popcount(lanes)) *
 			s->lane_words + 3) / 4;
@@ -511,6 +511,7 @@ void merge_close(struct dcluster *c)
 	vec_free(&c->stream);
 	vec_free(&c->model);
 	vec_free(&c->span);
+	vec_free(&c->gspan);
 	free(c->warp);
 	free(c->turn);
 	free(c->left);

@@ -52,6 +52,22 @@ uint64_t record_global(const struct dcluster *c, const struct record *r, unsigne
 		(int64_t)(int32_t)r->words[2] * (from >> (r->words[3] & 31)));
 }
 
+uint32_t record_stored(const struct dcluster *c, const struct record *r)
+{
+	const struct plan *p = &c->job->info[r->site].plan;
+	uint32_t word;
+
+	if (c->job->l->coarse) /* severities do not matter there */
+		return 0;
+	if (!p->conflicts)
+		word = plan_stores(record_site(c, r->site)->insn);
+	else if (p->class == PLAN_GLOBAL)
+		word = r->affine ? r->words[3] >> RECORD_VALUE_SHIFT : r->words[64];
+	else
+		word = r->words[r->affine ? 0 : 32];
+	return (word & (RECORD_VALUE_SAME - 1)) | (word & RECORD_VALUE_SAME ? ACCESS_VALUE_SAME : 0);
+}
+
 uint16_t record_owner(const struct dcluster *c, const struct event *e, uint64_t a, bool cluster)
 {
 	uint32_t rank = (uint32_t)a >> 24;

@@ -91,27 +91,22 @@ static int fault_in_segments(struct dl_phdr_info *info, size_t size, void *user)
 	return ours;
 }
 
-static uint32_t host_stack(void)
-{
-	return consan_host_stack(NULL);
-}
-
 static bool open_session(void)
 {
-	const char *dir = getenv("CONSAN_RESULTS");
+	const char *dir = base_environ("CONSAN_RESULTS");
 	struct text path = { 0 };
 	struct consan_err e = { 0 };
 	struct timespec t;
 
 	fault_in_heap();
 	dl_iterate_phdr(fault_in_segments, NULL);
-	session = consan_open(getenv(CONSAN_SESSION_ENV), &e);
+	session = consan_open(base_environ(CONSAN_SESSION_ENV), &e);
 	if (!session) {
 		inject_print("%s", e.text);
 		return false;
 	}
 	owner = getpid();
-	consan_on_stack(session, host_stack);
+	consan_on_stack(session, consan_launch_stack);
 	if (!dir || !*dir)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &t);

@@ -187,6 +187,7 @@ static bool prepare_launch(struct inject_launch *l)
 
 void inject_before(struct inject_launch *l)
 {
+	consan_python_launches();
 	pthread_mutex_lock(&lock);
 	if (prepare_launch(l))
 		l->launched = progress_seconds();

@@ -19,7 +19,9 @@ struct search {
 	uint16_t next[RECORD_CHUNK_UNITS + 1], step[RECORD_CHUNK_UNITS + 1];
 	uint8_t begins[RECORD_CHUNK_UNITS + 1], kind[RECORD_CHUNK_UNITS];
 };
-#define SKIPPED 4 /* in kind, with enum plan_class in the lower bits */
+/* in kind, with enum plan_class in the lower bits */
+#define SKIPPED 4
+#define VALUE 8 /* the last unit does not count */
 
 /* Sets begins[] by pointer jumping: after k rounds the first 2^k records are marked. */
 static __device__ void find_records(struct search *s, uint32_t lane)
@@ -64,7 +66,7 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		if (good)
 			next = at + digest_units(word, x & RECORD_AFFINE, __popc(s->unit[at].y));
 		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
-		s->kind[at] = (uint8_t)(word >> 12 & 7);
+		s->kind[at] = (uint8_t)((word >> 12 & 7) | (digest_value(word) ? VALUE : 0));
 		s->begins[at] = at == 1;
 	}
 	if (!lane)
@@ -95,7 +97,7 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		if (marks[i])
 			start = 32 * i + 31 - __clz(marks[i]);
 		kind = s->kind[of];
-		if (!of || at >= s->next[of] || kind & SKIPPED)
+		if (!of || at >= s->next[of] || kind & SKIPPED || (kind & VALUE && at + 1 == s->next[of]))
 			continue;
 		const uint32_t j = of / 32;
 		uint32_t rest = 0; /* records after this one */
@@ -104,7 +106,7 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		for (uint32_t k = 0; k < EACH; k++)
 			if (k == j)
 				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
-		sum += digest_unit(at - of, r.x, r.y, at != of || kind == 1 ? r.w : 0,
+		sum += digest_unit(at - of, r.x, r.y, at != of || (kind & 3) == 1 ? r.w : 0,
 			at != of ? r.z : 0) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)

@@ -1,5 +1,5 @@
 /* digest: how a record is hashed, on the GPU (digest.cu) and on the host (identical.c).
- * Clocks and tickets are left out. */
+ * Clocks, tickets and the values of stores are left out. */
 #ifndef CONSAN_INSTRUMENT_DIGEST_H
 #define CONSAN_INSTRUMENT_DIGEST_H
 
@@ -13,7 +13,7 @@
 #define DIGEST static inline
 #endif
 
-/* A site's word: bits 0..11 words of its records, 12..13 enum plan_class, and these. */
+/* A site's word: bits 0..11 words of its records (class 1: 1, or 2 with the value of a store), 12..13 enum plan_class, and these. */
 #define DIGEST_SKIPPED 0x4000u   /* left out, as its number of records differs from run to run */
 #define DIGEST_LEAVES 0x8000u    /* the lanes exit */
 
@@ -22,13 +22,19 @@ DIGEST uint32_t digest_class(uint32_t site)
 	return site >> 12 & 3;
 }
 
+/* Its last unit is what a store writes, which does not count: 1; else 0. */
+DIGEST uint32_t digest_value(uint32_t site)
+{
+	return digest_class(site) == 1 && (site & 0xfff) > 1;
+}
+
 /* Units of 16 bytes of a record with so many lanes. */
 DIGEST uint32_t digest_units(uint32_t site, bool affine, uint32_t lanes)
 {
 	const uint32_t words = site & 0xfff, kind = digest_class(site);
 
 	if (kind == 1)
-		return affine ? 1 : 9;
+		return (affine ? 1 : 9) + digest_value(site);
 	if (kind == 2)
 		return 1 + ((affine ? 1 : lanes) * words + 3) / 4;
 	return 1 + (words + 3) / 4;

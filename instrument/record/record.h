@@ -23,6 +23,9 @@
  *            word 3: affine shared address: the leader's address; else the ticket, or 0
  *    An affine global address has 4 more words: its upper half, s, t and k. The lane at
  *    distance d from the leader has the address leader + (d mod 2^k) * s + (d >> k) * t.
+ *    What a store writes from registers is one word: a hash of what each lane writes if all
+ *    write the same (RECORD_VALUE_SAME), else one of what which lane writes; 0: not known. It
+ *    is in the upper bits of k, or else the first word of one more unit.
  *    Other records continue as the site's plan says (plan.h):
  *      address: if not affine, 32 addresses, one for each lane; word 3 of a store is the mask
  *               of conflicting lanes: those that write something else than the first lane
@@ -43,6 +46,8 @@
 #define RECORD_SITES (1u << 19)
 #define RECORD_AFFINE 0x1000u
 #define RECORD_STRIDE_BIAS 2048
+#define RECORD_VALUE_SAME (1u << 26)
+#define RECORD_VALUE_SHIFT 5    /* in the word of k */
 
 /* The head chunk: the grid's first thread writes the addresses of the shared variables (32
  * bits each, at most RECORD_SYMBOLS) and, if a parameter of the kernel may be a tensor map,

@@ -6,6 +6,8 @@
 #include "operands.h"
 #include "plan.h"
 
+#include <stdio.h>
+
 static const struct ptx_operand *stored(const struct ptx_insn *i)
 {
 	return &i->operand[plan_address(i) + 1u];
@@ -87,6 +89,97 @@ void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_
 		v += words_of(f, o);
 	}
 }
+
+/* ---- what is stored, as one word ---- */
+
+/* As mix() computes it. */
+static uint32_t mixed(uint32_t hash, uint32_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b1u;
+	return hash ^ hash >> 15;
+}
+
+static void mix(struct text *t, const char *word)
+{
+	text_printf(t, "\txor.b32 %%cs_h, %%cs_h, %s;\n\tmul.lo.u32 %%cs_h, %%cs_h, 0x9e3779b1;\n"
+		"\tshr.u32 %%cs_t, %%cs_h, 15;\n\txor.b32 %%cs_h, %%cs_h, %%cs_t;\n", word);
+}
+
+/* The words of an element that is no register: of a constant those that a register would have, of the
+ * address of a variable words that no other variable has. */
+static unsigned constant_words(const struct ptx_operand *o, unsigned bits, uint32_t word[4])
+{
+	uint64_t value = (uint64_t)o->imm;
+
+	for (const char *c = o->kind == PO_SYM ? o->var->name : ""; *c; c++)
+		value = (value ^ (unsigned char)*c) * 0x100000001b3u;
+	for (unsigned k = 0; k < 4; k++)
+		word[k] = k < 2 ? (uint32_t)(value >> 32 * k) : value >> 63 ? UINT32_MAX : 0;
+	if (bits < 32)
+		word[0] &= (1u << bits) - 1;
+	return (bits + 31) / 32;
+}
+
+static uint32_t hash_begin(unsigned bits)
+{
+	return bits;
+}
+
+uint32_t plan_stores(const struct ptx_insn *i)
+{
+	const unsigned bits = ptx_type_bits(ptx_type_of(i, 0));
+	uint32_t hash = hash_begin(bits), word[4];
+
+	if (i->op != OP_st || i->noperands < plan_address(i) + 2u)
+		return 0;
+	for (unsigned k = 0; k < elements(stored(i)); k++) {
+		const struct ptx_operand *o = element(stored(i), k);
+		unsigned n = constant_words(o, bits, word);
+
+		if (o->kind == PO_REG || o->kind == PO_SINK)
+			return 0;
+		for (unsigned w = 0; w < n; w++)
+			hash = mixed(hash, word[w]);
+	}
+	return (hash & (RECORD_VALUE_SAME - 1)) | RECORD_VALUE_SAME;
+}
+
+void conflict_hash(struct text *t, const struct conflict *c, unsigned first)
+{
+	const struct ptx_operand *from = stored(c->insn);
+	const unsigned bits = ptx_type_bits(ptx_type_of(c->insn, 0));
+	unsigned v = first;
+
+	text_printf(t, "\tmov.b32 %%cs_h, %u;\n", hash_begin(bits));
+	for (unsigned k = 0; k < elements(from); k++) {
+		const struct ptx_operand *o = element(from, k);
+		uint32_t word[4];
+		unsigned n = constant_words(o, bits, word);
+
+		for (unsigned w = 0; w < n; w++) {
+			char text[16];
+
+			if (o->kind == PO_REG)
+				snprintf(text, sizeof text, "%%cs_v%u", v + w);
+			else
+				snprintf(text, sizeof text, "%u", word[w]);
+			mix(t, text);
+		}
+		v += words_of(c->f, o);
+	}
+	text_printf(t, "\tmatch.all.sync.b32 %%cs_u|%%cs_q, %%cs_h, %%cs_m;\n"
+		"\tselp.b32 %%cs_u, %u, 0, %%cs_q;\n\tmov.b32 %%cs_s, %%cs_h;\n", RECORD_VALUE_SAME);
+	if (c->f->module->sm >= 80) {
+		mix(t, "%cs_i");
+		text_printf(t, "\tredux.sync.add.u32 %%cs_h, %%cs_h, %%cs_m;\n");
+	} else {
+		text_printf(t, "\tmov.b32 %%cs_h, 0;\n");
+	}
+	text_printf(t, "\tselp.b32 %%cs_h, %%cs_s, %%cs_h, %%cs_q;\n"
+		"\tlop3.b32 %%cs_h, %%cs_h, %u, %%cs_u, 0xea;\n", RECORD_VALUE_SAME - 1);
+}
+
+/* ---- conflicting lanes ---- */
 
 /* %cs_q: this lane's n words from %cs_v<first> differ from those of lane `from`. */
 static void differ(struct text *t, unsigned first, unsigned n, const char *from)

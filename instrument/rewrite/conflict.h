@@ -1,7 +1,10 @@
 /* conflict: conflicting lanes of one store, that is lanes that store different values to the same
  * address. The store's record holds a mask of the lanes whose value differs from that of the first
  * lane with the same address. The words to be stored follow those of the address, which are %cs_v0,
- * and %cs_v1 for global memory. Constants need no comparison. */
+ * and %cs_v1 for global memory. Constants need no comparison.
+ *
+ * A store also records what it writes, as one word (record.h), so that the checker can tell whether
+ * stores that race write the same. */
 #ifndef CONSAN_INSTRUMENT_CONFLICT_H
 #define CONSAN_INSTRUMENT_CONFLICT_H
 
@@ -12,6 +15,13 @@ unsigned conflict_words(const struct ptx_func *f, const struct ptx_insn *i);
 /* Loads them into %cs_v<first> and following. */
 void conflict_values(struct text *t, const struct ptx_func *f, const struct ptx_insn *i,
 	unsigned first);
+struct conflict {
+	unsigned words;          /* conflict_words(); 0: no such store */
+	const struct ptx_func *f;
+	const struct ptx_insn *insn;
+};
+/* Sets %cs_h to the word of the value. Before sm_80 only that of lanes that all store the same. */
+void conflict_hash(struct text *t, const struct conflict *c, unsigned first);
 /* For the case that all lanes store to one address, %cs_s being the biased stride: clears
  * %cs_all if their values differ. */
 void conflict_same_address(struct text *t, unsigned words, unsigned label);

@@ -6,14 +6,13 @@
  * Registers of a hook: %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
  * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
  * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
- * is affine, %cs_v<k> the words of this lane. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
+ * is affine, %cs_v<k> the words of this lane, %cs_h what it stores. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
 #include <string.h>
 
 #include "instrument/record/record.h"
 #include "calls.h"
-#include "conflict.h"
 
 /* Layout in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen. */
 void hook_save_state(struct text *t, bool polls)
@@ -57,7 +56,7 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 void hook_registers(struct text *t, unsigned words)
 {
 	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, "
-		"%%cs_k, %%cs_s;\n"
+		"%%cs_k, %%cs_s, %%cs_h;\n"
 		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
 	if (words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
@@ -275,6 +274,10 @@ static void ticket(struct text *t, const struct hook *h)
 
 static void record_address(struct text *t, const struct hook *h)
 {
+	const unsigned value = h->conflict.words ? 1 : 0; /* units */
+
+	if (value)
+		conflict_hash(t, &h->conflict, 1);
 	/* do all lanes agree with leader + stride * distance? */
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
@@ -294,9 +297,9 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_u, %%cs_v0, %%cs_q;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n",
 		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
-	if (h->conflicts)
-		conflict_same_address(t, h->conflicts, h->label);
-	text_printf(t, "\tselp.b32 %%cs_n, 1, 9, %%cs_all;\n");
+	if (value)
+		conflict_same_address(t, h->conflict.words, h->label);
+	text_printf(t, "\tselp.b32 %%cs_n, %u, %u, %%cs_all;\n", 1 + value, 9 + value);
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
 		read_clock(t);
@@ -305,12 +308,16 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
-		"\t@%%cs_all bra $CSA%u;\n",
-		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT, h->label);
-	if (h->conflicts) {
-		conflict_lanes(t, h->conflicts);
-		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n");
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
+		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT);
+	if (value)
+		text_printf(t, "\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
+			"\t@%%cs_q st.global.b32 [%%cs_e+16], %%cs_h;\n");
+	text_printf(t, "\t@%%cs_all bra $CSA%u;\n", h->label);
+	if (value) {
+		conflict_lanes(t, h->conflict.words);
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n"
+			"\t@%%cs_lead st.global.b32 [%%cs_e+144], %%cs_h;\n");
 	}
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
@@ -327,6 +334,8 @@ static void record_address(struct text *t, const struct hook *h)
  * have the address that s alone gives. The record is affine if all lanes agree with these. */
 static void record_global(struct text *t, const struct hook *h)
 {
+	if (h->conflict.words)
+		conflict_hash(t, &h->conflict, 2);
 	text_printf(t,
 		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_w, %%cs_x, %%cs_y, %%cs_z;\n"
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
@@ -360,23 +369,27 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tsetp.eq.u32 %%cs_q, %%cs_u, %%cs_v0;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
-	if (h->conflicts)
-		conflict_global(t, h->conflicts, h->label);
-	text_printf(t, "\tselp.b32 %%cs_n, 2, 17, %%cs_all;\n");
+	if (h->conflict.words)
+		conflict_global(t, h->conflict.words, h->label);
+	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n", h->conflict.words ? 18 : 17);
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
 		read_clock(t);
 	text_printf(t,
 		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n"
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
+		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT);
+	if (h->conflict.words)
+		text_printf(t, "\tshl.b32 %%cs_t, %%cs_h, %u;\n\tor.b32 %%cs_z, %%cs_z, %%cs_t;\n",
+			RECORD_VALUE_SHIFT);
+	text_printf(t,
 		"\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
 		"\t@%%cs_q st.global.v4.b32 [%%cs_e+16], {%%cs_a, %%cs_x, %%cs_y, %%cs_z};\n"
-		"\t@%%cs_all bra $CSA%u;\n",
-		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT,
-		h->label);
-	if (h->conflicts)
-		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_w;\n");
+		"\t@%%cs_all bra $CSA%u;\n", h->label);
+	if (h->conflict.words)
+		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_w;\n"
+			"\t@%%cs_lead st.global.b32 [%%cs_e+272], %%cs_h;\n");
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"

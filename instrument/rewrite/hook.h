@@ -2,6 +2,7 @@
 #ifndef CONSAN_INSTRUMENT_HOOK_H
 #define CONSAN_INSTRUMENT_HOOK_H
 
+#include "conflict.h"
 #include "plan.h"
 
 /* The recording state of a lane, in registers of the whole function: "%cs_pos", its next unit
@@ -34,7 +35,7 @@ struct hook {
 	unsigned reserve;          /* units that other hooks leave free in a chunk, so that a
 				      record under `pending` rarely needs a new one */
 	bool often_uniform;        /* PLAN_LANES: lanes often have the same words */
-	unsigned conflicts;        /* as in struct plan */
+	struct conflict conflict;  /* a plain store */
 	unsigned label, module;
 };
 void hook_record(struct text *t, const struct hook *h);

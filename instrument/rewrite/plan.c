@@ -133,6 +133,8 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
 		b.offsets = &i->operand[k++];
 	if (b.multicast && k < i->noperands)
 		b.mask = &i->operand[k];
+	if (ptx_has(i, MOD_cp_mask) && k < i->noperands)
+		b.bytes = &i->operand[i->noperands - 1];
 	return b;
 }
 
@@ -159,6 +161,8 @@ static bool bulk(const struct ptx_insn *i, struct plan *p)
 		plan_add(p, b.size, VAL_U32);
 	if (b.mask)
 		plan_add(p, b.mask, VAL_U32);
+	if (b.bytes)
+		plan_add(p, b.bytes, VAL_U32);
 	if (b.tensor)
 		plan_add(p, &b.other->list[0], VAL_MAP);
 	else if (b.copy == COPY_PEER)
@@ -602,8 +606,7 @@ const char *plan_refuses(const struct ptx_insn *i)
 			? "cluster launch control with generic addresses is not recorded" : NULL;
 	case EF_UNKNOWN: return "an unknown instruction is not recorded";
 	case EF_BULK:
-		return ptx_has(i, MOD_cp_mask) || ptx_has(i, MOD_ignore_oob)
-			? "bulk copies of a part of their bytes are not recorded" : NULL;
+		return ptx_has(i, MOD_ignore_oob) ? "bulk copies with .ignore_oob are not recorded" : NULL;
 	case EF_READ: case EF_WRITE:
 		if (wmma_is(i) && !wmma_part_of(i, &part))
 			return "this shape of wmma is not recorded";

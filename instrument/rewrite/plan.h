@@ -87,6 +87,8 @@ bool plan_heap_of(const struct ptx_func *f, const struct ptx_insn *i, struct pla
 const char *plan_heap_refuses(const struct ptx_func *f, const struct ptx_insn *i);
 /* The call that is recorded at this instruction; NULL: none. */
 const struct ptx_insn *plan_heap_at(const struct ptx_func *f, const struct ptx_insn *i);
+/* The word of record.h for the value of a store of constants; 0: it is no such store. */
+uint32_t plan_stores(const struct ptx_insn *i);
 unsigned plan_words(const struct plan *p);
 /* The reason why an instruction whose effect is checked cannot be recorded; NULL: it can, or
  * there is nothing to record. */
@@ -99,6 +101,7 @@ struct plan_bulk {
 	bool tensor, multicast, rows; /* rows: gather4 or scatter4 */
 	enum ptx_mod mode;         /* of MG_loadmode, or MOD_NONE */
 	const struct ptx_operand *shared, *other, *size, *mbar, *mask, *offsets;
+	const struct ptx_operand *bytes; /* the mask of .cp_mask */
 };
 struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The index of the address operand. */

@@ -52,9 +52,11 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
-		.module = w->r->number, .conflicts = p->conflicts, .reserve = w->reserve,
+		.module = w->r->number, .reserve = w->reserve,
 		.drains = w->r->drains };
 
+	if (p->conflicts)
+		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t new_session(void)
@@ -20,19 +22,53 @@ static uint64_t new_session(void)
 
 bool append_open(struct append *a, const char *path, struct consan_err *e)
 {
-	*a = (struct append){ .fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644),
+	struct stat st;
+
+	*a = (struct append){ .fd = base_open(path, O_WRONLY | O_CREAT | O_APPEND, 0644),
 		.pid = getpid() };
-	if (a->fd < 0)
+	if (a->fd < 0 || fstat(a->fd, &st))
 		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	a->dev = st.st_dev;
+	a->ino = st.st_ino;
+	a->path = realpath(path, NULL);
 	a->session = new_session();
 	pthread_mutex_init(&a->lock, NULL);
 	return true;
 }
 
+bool append_is_ours(const struct append *a, int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && st.st_dev == a->dev && st.st_ino == a->ino;
+}
+
+static void open_again(struct append *a)
+{
+	const int fd = a->path ? base_open(a->path, O_WRONLY | O_APPEND, 0) : -1;
+
+	if (append_is_ours(a, fd)) {
+		a->fd = fd;
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!append_is_ours(a, a->fd))
+		a->fd = -1;
+}
+
 bool append_forked(struct append *a)
 {
-	if (a->pid == getpid())
+	const bool forked = a->pid != getpid();
+	const int old = a->fd;
+
+	if (!forked && append_is_ours(a, a->fd))
 		return false;
+	open_again(a);
+	if (!forked)
+		return false;
+	if (a->fd != old && append_is_ours(a, old))
+		close(old);
 	a->pid = getpid();
 	a->session = new_session();
 	return true;
@@ -54,6 +90,9 @@ int append_write(struct append *a, const void *piece, size_t n)
 
 int append_close(struct append *a)
 {
+	const int error = !append_is_ours(a, a->fd) ? EBADF : close(a->fd) ? errno : 0;
+
 	pthread_mutex_destroy(&a->lock);
-	return close(a->fd) ? errno : 0;
+	free(a->path);
+	return error;
 }

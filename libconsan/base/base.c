@@ -2,6 +2,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,18 @@ char *base_strndup(const char *s, size_t n)
 char *base_strdup(const char *s)
 {
 	return base_strndup(s, strlen(s));
+}
+
+int base_open(const char *path, int flags, unsigned mode)
+{
+	const int fd = open(path, flags | O_CLOEXEC, mode);
+	int high;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(fd);
+	return high;
 }
 
 /* ---- arena ---- */
@@ -228,5 +241,6 @@ bool err_set(struct consan_err *e, int code, int line, int col, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof e->text, fmt, ap);
 	va_end(ap);
+	visible_in_place(e->text); /* messages quote the input */
 	return false;
 }

@@ -32,6 +32,12 @@ void *base_resize(void *old, size_t bytes); /* the new part is not zeroed */
 char *base_strdup(const char *s);
 char *base_strndup(const char *s, size_t n);
 
+/* As getenv(), for a variable CONSAN_...: its first value if the program has removed it. */
+const char *base_environ(const char *name);
+/* As open(), close-on-exec, but never returns a standard descriptor: if the program has closed one, what it
+ * writes there would get into our file. */
+int base_open(const char *path, int flags, unsigned mode);
+
 /* ---- arena: many small objects that are freed together ---- */
 struct arena {
 	struct arena_block *top;
@@ -75,5 +81,6 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "sha256.h"
 #include "similar.h"
 #include "span.h"
+#include "visible.h"
 
 #endif

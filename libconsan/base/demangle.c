@@ -24,22 +24,24 @@ static void find_cxx(void)
 	memcpy(&cxx, &at, sizeof cxx);
 }
 
-static const char *skip(const char *s);
+#define DEPTH 200 /* of lists in each other; names of CUTLASS have some twenty */
+
+static const char *skip(const char *s, unsigned depth);
 
 /* Past the E that ends the list at s; NULL if it has none. */
-static const char *skip_list(const char *s)
+static const char *skip_list(const char *s, unsigned depth)
 {
 	while (s && *s && *s != 'E')
-		s = skip(s);
+		s = skip(s, depth + 1);
 	return s && *s ? s + 1 : NULL;
 }
 
 /* L <type> <value> E, or L _Z <encoding> E */
-static const char *skip_literal(const char *s)
+static const char *skip_literal(const char *s, unsigned depth)
 {
 	if (!strncmp(s, "_Z", 2))
-		return skip_list(s + 2);
-	s = skip(s);
+		return skip_list(s + 2, depth);
+	s = skip(s, depth + 1);
 	s = s ? strchr(s, 'E') : NULL;
 	return s ? s + 1 : NULL;
 }
@@ -55,21 +57,24 @@ static const char *skip_name(const char *s)
 
 /* Past one production of the Itanium C++ ABI's mangling (its section 5.1), or a letter of one that
  * is not a list; NULL if it does not end. Tells where template arguments end, not what they are. */
-static const char *skip(const char *s)
+static const char *skip(const char *s, unsigned depth)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+	if (!*s || depth > DEPTH)
+		return NULL;
 	if (isdigit((unsigned char)*s))
 		return skip_name(s);
 	if (strchr("NIJFXZ", *s))
-		return skip_list(s + 1);
+		return skip_list(s + 1, depth);
 	if (*s == 'L')
-		return skip_literal(s + 1);
+		return skip_literal(s + 1, depth);
 	if (*s == 'D' && (s[1] == 't' || s[1] == 'T'))
-		return skip_list(s + 2);
+		return skip_list(s + 2, depth);
 	if (*s == 'U' && s[1] == 'l') {
-		s = skip_list(s + 2);
-		return s ? s + strspn(s, digits) + 1 : NULL;
+		s = skip_list(s + 2, depth);
+		s = s ? s + strspn(s, digits) : NULL;
+		return s && *s ? s + 1 : NULL;
 	}
 	if (strchr("STA", *s) || (*s == 'U' && s[1] == 't')) {
 		size_t n = strspn(s + 1 + (*s == 'U'), digits) + 1 + (*s == 'U');
@@ -96,7 +101,7 @@ static char *plain(const char *s)
 	for (; s && *s && *s != 'E'; s = end) {
 		const char *sep = t.n ? "::" : "";
 
-		end = skip(s);
+		end = skip(s, 0);
 		if (isdigit((unsigned char)*s) && (nested || !last)) {
 			if (!end)
 				break;

@@ -13,12 +13,13 @@
 
 struct progress *progress_open(const char *path)
 {
-	int fd = path && *path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	int fd = path && *path ? base_open(path, O_RDWR | O_CREAT, 0600) : -1;
 	void *p = MAP_FAILED;
 
 	if (fd < 0)
 		return NULL;
-	if (!ftruncate(fd, sizeof(struct progress)))
+	/* on a full disk, to write to a page without room would be a SIGBUS */
+	if (!posix_fallocate(fd, 0, sizeof(struct progress)))
 		p = mmap(NULL, sizeof(struct progress), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	return p == MAP_FAILED ? NULL : p;

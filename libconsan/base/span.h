@@ -2,6 +2,7 @@
 #ifndef CONSAN_SPAN_H
 #define CONSAN_SPAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ev_span {
@@ -31,6 +32,22 @@ static inline uint32_t span_runs(const uint64_t *set, uint32_t low, uint32_t hig
 			left = from + run >= 64 ? 0 : left >> (from + run) << (from + run);
 		}
 	return n;
+}
+
+/* The bytes that cp.async.bulk.cp_mask copies: those of each 16 whose bit is set in the mask. Finds
+ * the next range of them at or behind *at. False: there is none below `end`. */
+static inline bool span_masked(uint32_t mask, uint32_t end, uint32_t *at, uint32_t *bytes)
+{
+	uint32_t from = *at, to;
+
+	while (from < end && !(mask >> (from & 15) & 1))
+		from++;
+	to = (mask & 0xffff) == 0xffff ? end : from;
+	while (to < end && mask >> (to & 15) & 1)
+		to++;
+	*at = from;
+	*bytes = to - from;
+	return from < end;
 }
 
 #endif

@@ -187,6 +187,8 @@ static uint32_t what_of(const struct event *e)
 		what |= CELL_PART | CELL_STRONG | (site_get(e->site)->unread ? CELL_UNREAD : 0);
 	else if (a->flags & ACCESS_MATRIX)
 		what |= CELL_PART;
+	if (a->flags & ACCESS_STALE)
+		what |= CELL_STALE;
 	if (a->sem != SEM_WEAK)
 		what |= CELL_STRONG;
 	if (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG))
@@ -273,8 +275,10 @@ void on_access(struct cluster *c, const struct event *e)
 	if (!access_is_strong(a)) {
 		now.epoch = warp_stamp(w);
 		touch_groups(c, w, &x, ROLE_GENERIC, now);
-		if (a->mode & MODE_WRITE)
+		if (a->mode & MODE_WRITE) {
 			release_plain_shared(c, &x);
+			stored_note(w, e, now.epoch);
+		}
 		return;
 	}
 	acquire_reads(c, w, e);

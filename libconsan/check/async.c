@@ -312,9 +312,9 @@ static uint32_t take_slot(struct cluster *c, const struct warp *w, const struct 
 static bool same_instruction(const struct cluster *c, const struct event *e, const struct warp *w,
 	unsigned lane, uint16_t peer, uint32_t mbar)
 {
-	const struct slot *s = &c->slots.at[c->slot_last];
+	const struct slot *s = c->slots.n ? &c->slots.at[c->slot_last] : NULL;
 
-	return e->bulk.generic_proxy && c->slot_event && c->slot_event + 1 == c->stats.events
+	return s && e->bulk.generic_proxy && c->slot_event && c->slot_event + 1 == c->stats.events
 		&& lane > c->slot_lane && s->site == e->site && s->warp == w->index && s->cta == peer
 		&& mbar && s->mbar == mbar && s->phase == c->mbars.at[mbar - 1].phase;
 }

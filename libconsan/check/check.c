@@ -170,7 +170,8 @@ static void reset_warp(struct cluster *c, uint32_t index)
 		order_drop_released(c, &w->released.at[i]);
 	for (i = 0; i < w->observed.n; i++)
 		frontier_put(&c->space, w->observed.at[i].f);
-	w->released.n = w->observed.n = 0;
+	w->released.n = w->observed.n = w->stored.n = 0;
+	w->nstored = 0;
 	groups_reset(&w->copies);
 	groups_reset(&w->stores);
 	w->copy_arrivals.n = 0;
@@ -326,6 +327,7 @@ static void free_cluster(struct cluster *c)
 		free(w->copies.at);
 		free(w->stores.at);
 		vec_free(&w->copy_arrivals);
+		vec_free(&w->stored);
 		free(w->released.at);
 		free(w->observed.at);
 		free(w->reg);

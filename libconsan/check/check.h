@@ -44,6 +44,7 @@ void check_save(struct check *k);
 struct check_config {
 	struct launch_info launch;  /* copied; strings must outlive the check */
 	struct check_policy policy;
+	bool gluon;                 /* the program has kernels of Triton's Gluon (profile.def) */
 	struct check_memory *memory; /* or NULL; must outlive the check */
 	/* races on global memory; needs the events of all clusters in the order in which they took
 	 * place */
@@ -70,6 +71,9 @@ bool check_crossed(struct check *k);
 /* The launch failed in this cluster, and later ones (by id) were aborted: findings that only those
  * showed depend on the timing of threads and are dropped. */
 void check_truncate(struct check *k, uint32_t cluster);
+/* The time of the launch was up. That is an error whether or not a cluster was resident that could
+ * be shown where it was: reports it unless a hang of a cluster is. After the last check_cluster_end(). */
+void check_timed_out(struct check *k);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);

@@ -248,7 +248,7 @@ void global_access(struct cluster *c, const struct event *e)
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = (uint16_t)w->index,
 		.warp = (uint16_t)w->index, .size = (uint16_t)a->bytes, .lane = -1,
-		.element = (uint16_t)(a->element_bytes ? a->element_bytes : a->bytes),
+		.element = (uint16_t)(a->element_bytes ? a->element_bytes : a->bytes), .value = a->value,
 		.scope = (uint8_t)scope_of(a),
 		.flags = (uint16_t)((a->mode & MODE_WRITE ? GR_WRITE : 0) | (strong ? GR_STRONG : 0)
 			| (a->mode == MODE_RMW ? GR_RMW : 0)

@@ -317,6 +317,9 @@ static bool equal_values(const struct comparison *q)
 		return true;
 	if (e->kind != EV_ACCESS || e->access.mode != MODE_WRITE)
 		return false;
+	if (q->now->value)
+		return q->old->value == q->now->value && q->old->size == q->now->size
+			&& (q->now->value & ACCESS_VALUE_SAME || global_same_layout(q->old, q->now));
 	*q->lanewise = true;
 	for (uint32_t b = q->bytes; b; b &= b - 1)
 		lanes |= lanes_of(q->now, q->addr + (unsigned)__builtin_ctz(b));

@@ -22,16 +22,25 @@ static const struct past_op *freed_columns(struct cluster *c, const struct event
 	return NULL;
 }
 
+/* A warp that names the lanes of warp 0: hardware takes the warp's own, as kernels of several projects
+ * rely on. What it does with other lanes is not known. */
+static bool names_first_lanes(const struct event_fault *x)
+{
+	return x->fault == FAULT_TMEM_OTHER_WINDOW && x->addr >> 16 < 32;
+}
+
 void on_fault(struct cluster *c, const struct event *e)
 {
 	const struct event_fault *x = &e->fault;
 	const bool passed = event_fault_passed(x->fault);
 	const struct past_op *freed = x->fault == FAULT_TMEM_ADDRESS ? freed_columns(c, e) : NULL;
 	const unsigned rule = freed ? CS621 : rule_by_code(event_fault_rule(x->fault));
+	const enum severity severity = names_first_lanes(x) && !c->check->config.policy.tmem_window
+		? SEV_WARNING : rule_severity(rule);
 	struct finding *f;
 
 	c->truncated |= !passed;
-	f = report_new(c, rule, rule_severity(rule), e->site, freed ? freed->site : x->other_site);
+	f = report_new(c, rule, severity, e->site, freed ? freed->site : x->other_site);
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
@@ -451,6 +460,7 @@ void on_hang(struct cluster *c, const struct event *e)
 	c->truncated = true;
 	if (e->hang.why == HANG_LOST)
 		return;
+	__atomic_store_n(&c->check->hung, true, __ATOMIC_RELEASE);
 	rule = cause(c, e->hang.why, &root);
 	site = root ? root->e.site : e->site;
 	if (rule == CS707)
@@ -475,6 +485,26 @@ void on_hang(struct cluster *c, const struct event *e)
 	for (s = c->stuck; s; s = s->next)
 		f->nwaiters++;
 	report_send(c, f);
+}
+
+/* A cluster of which nothing is known but that its launch did not end. */
+static void time_is_up(struct check *k)
+{
+	const struct event e = { .kind = EV_HANG, .lanes = ~0u, .hang.why = HANG_TIMEOUT };
+	const uint32_t *cluster = k->config.launch.cluster, *block = k->config.launch.block;
+	const struct cluster_info info = { .launch = &k->config.launch,
+		.nctas = cluster[0] * cluster[1] * cluster[2],
+		.warps_per_cta = (block[0] * block[1] * block[2] + 31) / 32 };
+	struct event_sink *sink = check_cluster_begin(k, &info);
+
+	sink->event(sink, &e);
+	check_cluster_end(k, sink);
+}
+
+void check_timed_out(struct check *k)
+{
+	if (!__atomic_load_n(&k->hung, __ATOMIC_ACQUIRE))
+		time_is_up(k);
 }
 
 /* The last step of the side's warp: its wait. -1: none is kept. */

@@ -460,6 +460,11 @@ enum shadow_observed race_observed(struct shadow_view *v, const struct cell_entr
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,
 	uint32_t granule, uint32_t bytes, unsigned why);
 /* Reports that several lanes of one store write the same bytes at addr. */
+/* ---- stored.c ---- */
+void stored_note(struct warp *w, const struct event *e, uint32_t epoch);
+/* Did the warp's store of this site and epoch write the byte as the store at hand does? */
+bool stored_same(const struct warp *w, uint32_t epoch, uint32_t site, uint64_t addr,
+	const struct event *e);
 void race_one_instruction(struct cluster *c, const struct lanes_access *a, uint32_t lanes,
 	uint64_t addr);
 
@@ -539,6 +544,7 @@ struct check {
 	uint32_t cap_index;
 	struct global *global;   /* NULL: not checked */
 	bool idle_waits;         /* see check_idle_waits(); atomic */
+	bool hung;               /* a hang of a cluster was reported; atomic */
 	bool triggered, waited;  /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;

@@ -5,13 +5,14 @@
 #include "libconsan/finding/hint_codes.h"
 #include "libconsan/finding/rule_codes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+/* The extern variable has no size, or in GPU mode that of the dynamic shared memory. */
 static bool uses_global_smem(const struct launch_info *l)
 {
 	for (size_t i = 0; i < l->nsymbols; i++)
-		if (!l->symbols[i].bytes && !strcmp(l->symbols[i].name, "global_smem"))
+		if ((!l->symbols[i].bytes || l->symbols[i].bytes == l->shared_dynamic)
+				&& !strcmp(l->symbols[i].name, "global_smem"))
 			return true;
 	return false;
 }
@@ -82,7 +83,7 @@ void profile_apply(const struct check *k, struct finding *f)
 #include "profile.def"
 #undef PROFILE
 	};
-	bool gluon;
+	const bool gluon = k->config.gluon;
 
 	if (f->severity == SEV_NOTE || k->config.policy.triton_codegen || !f->nsides
 			|| !uses_global_smem(&k->config.launch))
@@ -90,7 +91,6 @@ void profile_apply(const struct check *k, struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		if (!in_python(f->side[i].site))
 			return;
-	gluon = getenv("CONSAN_GLUON"); /* set by the Python package for programs that use Gluon */
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		if (row[i].rule != f->rule || (gluon && !row[i].gluon) || !row[i].is(f))
 			continue;

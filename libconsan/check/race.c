@@ -246,7 +246,7 @@ static bool gives_nothing(const struct cell_entry *e)
  * x races with that, although this execution does not show it. */
 static bool observed_by_chance(const struct cell_entry *x, const struct cell_entry *z)
 {
-	return z->what & CELL_UNREAD && gives_nothing(x);
+	return is_rmw(z) && z->what & CELL_UNREAD && gives_nothing(x);
 }
 
 enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
@@ -256,7 +256,7 @@ enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entr
 	const struct cell_entry local = race_here(z, granule);
 
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
-		|| !morally_strong(v, x, z) || observed_by_chance(x, z))
+		|| !morally_strong(v, x, z) || observed_by_chance(x, z) || cell_is_stale(z))
 		return SHADOW_NOT_OBSERVED;
 	if (some_lane_known(v, race_plane(v, &local), &local, now, bytes))
 		return SHADOW_OBSERVED;
@@ -350,11 +350,13 @@ static unsigned pick_rule(const struct view *v, const struct cell_entry *old,
 }
 
 /* Two writes: does whichever comes last leave the same value? The new one does not change the
- * bytes, whose newest write the old one is, or races with; or both always store one constant. */
+ * bytes, whose newest write the old one is, or races with; or what both wrote is recorded, or they
+ * always store one constant. */
 static bool equal_values(const struct view *v, const struct cell_entry *old,
-	const struct cell_entry *now, uint32_t bytes)
+	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
 	const struct event *e = v->c->now;
+	bool same = old->agent < v->c->nwarps;
 	uint32_t lanes = 0;
 
 	if (!(old->what & CELL_WRITE) || is_rmw(old) || e->kind != EV_ACCESS
@@ -363,6 +365,12 @@ static bool equal_values(const struct view *v, const struct cell_entry *old,
 	if (cell_size(old) == e->access.bytes && report_equal_stores(old->what & CELL_SITE_MASK, e->site,
 		race_cta_of(v->c, old) == v->w->cta))
 		return true;
+	if (e->access.value) {
+		for (; bytes && same; bytes &= bytes - 1)
+			same = stored_same(&v->c->warp[old->agent], old->epoch, old->what & CELL_SITE_MASK,
+				(uint64_t)granule * CELL_BYTES + (unsigned)__builtin_ctz(bytes), e);
+		return same;
+	}
 	for (; bytes; bytes &= bytes - 1)
 		lanes |= cell_lanes_at(now, (unsigned)__builtin_ctz(bytes));
 	return !(lanes & v->lanes & ~access_unchanged(&e->access));
@@ -511,7 +519,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		v->ticket = by == OBSERVED_BY_TICKET;
 		rule = by != OBSERVED_NOT ? CS117 : rule;
 	}
-	v->equal = (rule == CS101 || rule == CS103) && equal_values(v, old, now, bytes);
+	v->equal = (rule == CS101 || rule == CS103) && equal_values(v, old, now, granule, bytes);
 	race_report(v, rule, old, now, granule, bytes);
 	return SHADOW_CONFLICT;
 }

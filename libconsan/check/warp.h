@@ -127,6 +127,15 @@ struct copy_arrival {
 	uint32_t group, lanes, issued;
 };
 
+/* A plain store to shared memory, see stored.c */
+struct stored {
+	uint32_t epoch, site, value, lanes, bytes;
+	uint16_t owner;
+	bool list;               /* a list of addresses, which is not kept */
+	int32_t stride;
+	uint64_t base;
+};
+
 struct warp {
 	uint16_t cta, id;        /* id in the CTA */
 	uint32_t index;          /* index in the cluster = its generic agent */
@@ -149,6 +158,8 @@ struct warp {
 	VEC(struct copy_arrival) copy_arrivals;
 	VEC(struct released) released;
 	VEC(struct observed) observed;
+	VEC(struct stored) stored; /* a ring, once it is full */
+	uint32_t nstored;
 	uint32_t sc_fences;      /* fence.sc so far */
 	uint32_t syncs;          /* synchronisations of a lane that may have acquired something */
 	struct own_release *own; /* hash, OWN_RELEASES; NULL before the first */

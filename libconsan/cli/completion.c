@@ -15,7 +15,7 @@ typedef void print_option(const char *command, const char *name, char key, const
 
 /* The commands of consan that take options of the table. */
 static const struct { const char *name; unsigned options; } with_options[] = {
-	{ "report", OPTIONS_REPORT }, { "merge", OPTIONS_REPORT }, { "replay", OPTIONS_REPLAY },
+	{ "report", OPTIONS_REPORT }, { "merge", OPTIONS_REPORT }, { "replay", OPTIONS_REPLAY }, { "recover", OPTIONS_REPORT },
 	{ "suppress", 0 },
 };
 

@@ -20,6 +20,7 @@ int command_explain(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_suppress(int argc, char **argv);
+int command_recover(int argc, char **argv);
 int command_completion(int argc, char **argv);
 /* The k-th command, from 0; NULL: there are k or fewer. */
 const char *command_name(size_t k);

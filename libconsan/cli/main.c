@@ -91,6 +91,7 @@ static const struct command {
 	{ "merge", command_merge, "FILE...", "join the JSON reports of several runs" },
 	{ "suppress", command_suppress, "FILE", "write an entry for --suppressions" },
 	{ "replay", command_replay, "FILE", "check a saved event stream again" },
+	{ "recover", command_recover, "[DIR]", "report a run whose consan-run was killed" },
 	{ "dump", command_dump, "FILE", "print PTX as parsed, or a saved event stream" },
 	{ "completion", command_completion, "bash|zsh|fish", "print a script that completes options" },
 };

@@ -1,12 +1,14 @@
 # the commands consan and consan-run
 CLI_SRC = $(addprefix libconsan/cli/, \
-	completion.c dump.c explain.c main.c report.c)
+	completion.c dump.c explain.c main.c recover.c report.c)
 RUN_SRC = $(addprefix libconsan/cli/, \
-	check.c display.c origin_dir.c program.c run.c symbols.c)
-CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/%.o) $(RUN_SRC:%.c=$(BUILD)/%.o)
+	check.c child.c display.c environ.c origin_dir.c program.c run.c)
+# of both
+BOTH_SRC = $(addprefix libconsan/cli/, records.c symbols.c)
+CLI_OBJ = $(patsubst %.c,$(BUILD)/%.o,$(CLI_SRC) $(RUN_SRC) $(BOTH_SRC))
 
-$(BUILD)/consan: $(CLI_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a
-	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS)
-$(BUILD)/consan-run: $(RUN_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libconsan.a \
+$(BUILD)/consan: $(patsubst %.c,$(BUILD)/%.o,$(CLI_SRC) $(BOTH_SRC)) $(BUILD)/libconsan.a
+	$(V)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LIBS) -ldw
+$(BUILD)/consan-run: $(patsubst %.c,$(BUILD)/%.o,$(RUN_SRC) $(BOTH_SRC)) $(BUILD)/libconsan.a \
 		| $(BUILD)/libconsan-cuda.so $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so $(MAKERS_LIB) $(GPU_LIB) $(GPU_RESCUE)
 	$(V)$(CC) $(SANFLAGS) -o $@ $^ $(LIBS) -ldw

@@ -45,6 +45,7 @@ static void set_compilers(const char *dir, const char *lasting)
 		setenv("CUTE_DSL_LINEINFO", "1", 0);
 		cache_in("CUPY_CACHE_DIR", lasting ? lasting : kept, "cupy");
 		cache_in("NUMBA_CACHE_DIR", lasting ? lasting : kept, "numba");
+		cache_in("WARP_CACHE_PATH", lasting ? lasting : kept, "warp");
 	}
 	free(kept);
 }

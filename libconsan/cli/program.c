@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 void print_error(const char *fmt, ...)
@@ -65,10 +66,21 @@ static bool is_dynamic(const Elf64_Ehdr *h, int fd)
 	return false;
 }
 
+/* Will the kernel start it in secure mode (AT_SECURE)? */
+static bool gains_rights(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	return (st.st_mode & S_ISUID && st.st_uid != getuid())
+		|| (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getgid())
+		|| (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0);
+}
+
 int check_program(const char *path)
 {
 	Elf64_Ehdr h = { 0 };
-	struct stat st;
 	ssize_t n;
 	int fd, status = 0;
 
@@ -93,8 +105,10 @@ int check_program(const char *path)
 	} else if (!is_dynamic(&h, fd)) {
 		print_error("%s: statically linked: consan cannot be loaded into it; link it dynamically", path);
 		status = CONSAN_EXIT_UNCHECKED;
-	} else if (!fstat(fd, &st) && st.st_mode & (S_ISUID | S_ISGID) && geteuid()) {
-		print_error("%s: set-user-ID: the dynamic linker does not load consan into it", path);
+	} else if (gains_rights(fd)) {
+		print_error("%s: it gains rights when it starts (set-user-ID, set-group-ID or file capabilities), "
+			"and the dynamic linker loads nothing else into such a program; run a copy without them",
+			path);
 		status = CONSAN_EXIT_UNCHECKED;
 	}
 	close(fd);

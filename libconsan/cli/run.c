@@ -3,6 +3,7 @@
  * Sets up the environment so that the dynamic linker loads libconsan-cuda.so first, runs the
  * program, merges the records of all its processes, writes the reports and determines the
  * exit status. */
+#include "records.h"
 #include "run.h"
 
 #include "libconsan/finding/finding.h"
@@ -10,16 +11,11 @@
 #include "libconsan/session/session.h"
 
 #include <argp.h>
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct run {
@@ -29,303 +25,52 @@ struct run {
 	char *lib;              /* folder of our libraries */
 	char *dir;              /* folder of the record files */
 	char *origin;           /* folder of the store of PTX */
-	struct text said;       /* lines about the sources of options, for the report */
-	VEC(char *) record;     /* paths of the record files */
+	struct text said;       /* lines for the report: sources of options, other folders */
 };
-
-static volatile sig_atomic_t child;
-
-/* ---- the environment ---- */
-
-/* The folder of our library: that of consan-run, or where it is installed. It has no other
- * libraries, because its libcuda.so.1 is only for programs under consan-run. NULL: not found. */
-static char *library_dir(void)
-{
-	static const char *const place[] = { "", "/../lib/consan" };
-	struct text t = { 0 };
-	char exe[4096];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	char *slash;
-
-	if (n <= 0) {
-		print_error("cannot read /proc/self/exe; is /proc mounted?");
-		return NULL;
-	}
-	exe[n] = 0;
-	slash = strrchr(exe, '/');
-	if (slash)
-		*slash = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(place); i++) {
-		t.n = 0;
-		text_printf(&t, "%s%s/" LIBRARY, exe, place[i]);
-		if (!access(t.at, R_OK)) {
-			t.at[t.n - strlen("/" LIBRARY)] = 0;
-			return t.at;
-		}
-	}
-	print_error("cannot find %s in %s or %s/../lib/consan", LIBRARY, exe, exe);
-	text_free(&t);
-	return NULL;
-}
-
-/* Sets name=first, or name=first:OLD if it has a value. */
-static void put_first(const char *name, const char *first)
-{
-	const char *old = getenv(name);
-	struct text t = { 0 };
-
-	text_printf(&t, "%s%s%s", first, old && *old ? ":" : "", old && *old ? old : "");
-	setenv(name, t.at, 1);
-	text_free(&t);
-}
-
-/* If consan is built with a sanitizer, the sanitizer's runtime must be loaded first. */
-static void add_sanitizer(void)
-{
-	static const char *const runtime[] = { "__asan_init", "__tsan_init" };
-	Dl_info info;
-
-	for (size_t i = 0; i < ARRAY_SIZE(runtime); i++)
-		if (dlsym(RTLD_DEFAULT, runtime[i]) && dladdr(dlsym(RTLD_DEFAULT, runtime[i]), &info)) {
-			put_first("LD_PRELOAD", info.dli_fname);
-			put_first("ASAN_OPTIONS", "detect_leaks=0");
-		}
-}
-
-/* The program reads the suppressions as well, and may change its working directory. */
-static void absolute_suppressions(struct run *r)
-{
-	struct options *o = &r->options;
-
-	for (size_t i = 0; i < o->suppressions.n; i++) {
-		char *real = realpath(o->suppressions.at[i], NULL);
-
-		if (real)
-			o->suppressions.at[i] = arena_strndup(&o->arena, real, strlen(real));
-		free(real);
-	}
-}
-
-/* The folder with sitecustomize.py, which sets up the frameworks, and the package consan. It is not
- * there if only a part of consan is installed. */
-static void add_python(const char *lib)
-{
-	struct text path = { 0 };
-
-	text_printf(&path, "%s/python", lib);
-	if (!access(path.at, R_OK))
-		put_first("PYTHONPATH", path.at);
-	text_free(&path);
-}
-
-/* Runs in the child, because it changes the environment. */
-static void set_environment(struct run *r)
-{
-	struct text words = { 0 }, path = { 0 };
-	const char *other;
-
-	if (r->options.backend == OPT_BACKEND_GPU) {
-		text_printf(&path, "%s/" INJECTED, r->lib);
-		other = getenv("CUDA_INJECTION64_PATH");
-		if (other && *other && strcmp(other, path.at))
-			print_error("CUDA_INJECTION64_PATH: %s is not loaded; consan takes its place", other);
-		setenv("CUDA_INJECTION64_PATH", path.at, 1);
-	} else {
-		text_printf(&path, "%s/" LIBRARY, r->lib);
-		put_first("LD_PRELOAD", path.at);
-		put_first("LD_LIBRARY_PATH", r->lib);
-	}
-	path.n = 0;
-	text_printf(&path, "%s/" MAKERS, r->lib);
-	put_first("LD_PRELOAD", path.at);
-	add_sanitizer();
-	add_python(r->lib);
-	absolute_suppressions(r);
-	options_format(&r->options, &words);
-	setenv(CONSAN_SESSION_ENV, words.at ? words.at : "", 1);
-	setenv("CONSAN_RESULTS", r->dir, 1);
-	text_free(&words);
-	text_free(&path);
-}
-
-static bool make_dir(struct run *r)
-{
-	const char *tmp = getenv("TMPDIR");
-	struct text t = { 0 };
-
-	text_printf(&t, "%s/consan-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	r->dir = mkdtemp(t.at);
-	if (!r->dir)
-		print_error("cannot create a folder for the results: %s: %s", t.at, strerror(errno));
-	return r->dir != NULL;
-}
-
-/* ---- running ---- */
-
-/* Forwards signals sent by kill() to the program; the terminal sends its signals to both. */
-static void forward(int sig, siginfo_t *info, void *context)
-{
-	(void)context;
-	if (child > 0 && info->si_code <= 0)
-		kill((pid_t)child, sig);
-}
-
-static void catch_signals(void)
-{
-	static const int passed[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
-	struct sigaction a = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART };
-
-	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
-		sigaction(passed[i], &a, NULL);
-}
-
-static void run_child(struct run *r, int exec_failed)
-{
-	int why;
-
-	set_environment(r);
-	execv(r->program, r->argv);
-	why = errno;
-	if (write(exec_failed, &why, sizeof why) != sizeof why)
-		_exit(EXIT_INTERNAL);
-	_exit(EXIT_NOT_RUN);
-}
-
-/* Runs the program and waits for it. *status: its exit status, 128 + n if signal n ended it.
- * False: it could not be run; *status is that of consan-run. */
-static bool run_program(struct run *r, int *status)
-{
-	struct display display = { .page = NULL };
-	int exec_failed[2], why, wait_status;
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(exec_failed, O_CLOEXEC)) {
-		print_error("%s", strerror(errno));
-		*status = EXIT_INTERNAL;
-		return false;
-	}
-	fflush(NULL);
-	display_open(&display, r->dir, r->options.quiet);
-	pid = fork();
-	if (pid < 0) {
-		display_end(&display);
-		print_error("cannot fork: %s", strerror(errno));
-		*status = EXIT_INTERNAL;
-		return false;
-	}
-	if (!pid) {
-		close(exec_failed[0]);
-		run_child(r, exec_failed[1]);
-	}
-	child = pid;
-	catch_signals();
-	close(exec_failed[1]);
-	n = read(exec_failed[0], &why, sizeof why);
-	close(exec_failed[0]);
-	display_begin(&display);
-	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-		;
-	display_end(&display);
-	if (n == sizeof why) {
-		print_error("cannot run %s: %s", r->program,
-			why == ENOEXEC ? "not a program" : strerror(why));
-		*status = EXIT_NOT_RUN;
-		return false;
-	}
-	if (WIFSIGNALED(wait_status)) {
-		print_error("%s was killed by signal %d (%s)", r->program, WTERMSIG(wait_status),
-			strsignal(WTERMSIG(wait_status)));
-		*status = 128 + WTERMSIG(wait_status);
-	} else {
-		*status = WEXITSTATUS(wait_status);
-	}
-	return true;
-}
-
-/* ---- the report ---- */
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void list_records(struct run *r)
-{
-	DIR *d = opendir(r->dir);
-	struct dirent *entry;
-
-	while (d && (entry = readdir(d))) {
-		struct text t = { 0 };
-
-		if (entry->d_name[0] == '.')
-			continue;
-		text_printf(&t, "%s/%s", r->dir, entry->d_name);
-		vec_push(&r->record, t.at);
-	}
-	if (d)
-		closedir(d);
-	if (r->record.n)
-		qsort(r->record.at, r->record.n, sizeof *r->record.at, by_name);
-}
 
 static void clean_up(struct run *r)
 {
-	for (size_t i = 0; i < r->record.n; i++) {
-		unlink(r->record.at[i]);
-		free(r->record.at[i]);
-	}
-	vec_free(&r->record);
 	close_origin(r->dir, r->origin);
 	if (r->dir)
-		rmdir(r->dir);
+		records_remove(r->dir);
 	free(r->dir);
 	free(r->lib);
 	free(r->program);
 	text_free(&r->said);
 }
 
-/* Adds notes to the report: where options came from, and that no process of the program called
- * CUDA. */
-static void add_notes(struct run *r)
+static bool make_dir(struct run *r)
 {
-	struct results_writer *w;
-	struct text path = { 0 }, text = { 0 };
 	struct consan_err e = { 0 };
-	char *rest = r->said.n ? r->said.at : NULL, *line;
+	struct text said = { 0 };
 
-	if (!r->record.n)
-		text_printf(&text, r->options.backend == OPT_BACKEND_GPU
-			? "%s never used the NVIDIA driver" : "%s never called CUDA", r->program);
-	if (!rest && !text.n)
-		return;
-	text_printf(&path, "%s/0.jsonl", r->dir);
-	w = results_create(path.at, &e);
-	while (w && (line = strsep(&rest, "\n")))
-		if (*line)
-			results_remark(w, RESULT_REMARK_note, line);
-	if (w && text.n)
-		results_remark(w, RESULT_REMARK_note, text.at);
-	results_close(w);
-	text_free(&text);
-	vec_push(&r->record, path.at);
+	r->dir = records_make_dir(records_odd_path(r->lib), &said, &e);
+	if (!r->dir)
+		print_error("%s", e.text);
+	if (said.n)
+		print_error("%s", said.at);
+	text_free(&said);
+	return r->dir && link_library_dir(&r->lib, r->dir);
 }
 
-static int report(struct run *r, int program)
+/* unseen: lines about what the report does not have. */
+static int report(struct run *r, int program, const char *unseen)
 {
-	struct symbols *symbols = symbols_open();
+	struct records records = { 0 };
 	struct consan_err e = { 0 };
 	int status = program;
 
-	list_records(r);
-	add_notes(r);
-	if (!consan_report(&r->options, (const char *const *)r->record.at, r->record.n,
-			program, symbols_resolve, symbols, &status, &e)) {
+	records_list(&records, r->dir);
+	if (!records.path.n)
+		text_printf(&r->said, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
+			? "never used the NVIDIA driver" : "never called CUDA");
+	records_remark(&records, r->dir, r->said.at, unseen);
+	if (!records_report(&records, &r->options, r->program, program, &status, &e)) {
 		print_error("%s", e.text);
 		if (!status)
 			status = EXIT_INTERNAL;
 	}
-	symbols_close(symbols);
+	records_free(&records);
 	return status;
 }
 
@@ -356,8 +101,30 @@ static bool shard_of_environment(struct options *o)
 	return false;
 }
 
+/* The file of an earlier run would be taken for this one's if it is killed. A link stays one. */
+static void remove_report(const char *pattern)
+{
+	char *path = options_path(pattern, (long)getpid());
+	struct stat st;
+
+	if (!options_is_stdout(path) && is_file(path) && !lstat(path, &st)
+			&& (S_ISLNK(st.st_mode) || unlink(path)) && truncate(path, 0))
+		print_error("%s: %s", path, strerror(errno));
+	free(path);
+}
+
+static void remove_reports(const struct options *o)
+{
+	for (size_t i = 0; i < o->report.n; i++)
+		remove_report(o->report.at[i]);
+	if (*o->log_file)
+		remove_report(o->log_file);
+}
+
 static int run_and_report(struct run *r)
 {
+	struct program program;
+	struct text unseen = { 0 };
 	int status;
 
 	if (!shard_of_environment(&r->options))
@@ -381,8 +148,14 @@ static int run_and_report(struct run *r)
 	if (!make_dir(r))
 		return EXIT_INTERNAL;
 	r->origin = open_origin(&r->options, r->dir);
+	absolute_paths(&r->options);
 	clear_saved(&r->options);
-	return run_program(r, &status) ? report(r, status) : status;
+	remove_reports(&r->options);
+	program = (struct program){ &r->options, r->program, r->argv, r->lib, r->dir };
+	if (run_program(&program, &status, &unseen))
+		status = report(r, status, unseen.at);
+	text_free(&unseen);
+	return status;
 }
 
 static int replay(struct run *r)
@@ -447,7 +220,7 @@ int main(int argc, char **argv)
 		.doc = "Runs a CUDA program on an emulated GPU and reports the concurrency bugs "
 			"of its kernels."
 			"\vExit status: that of the program; 66 if there are errors; 67 if a kernel "
-			"could not be checked, a module or call is missing, or none was launched; 126 "
+			"could not be checked, a launch did not run to its end, a module or call is missing, or none was launched; 126 "
 			"or 127 if the program cannot be run; 64 if it was not run because an option is wrong, "
 			"or a file that one names cannot be read or written; 70 if a report could not be "
 			"written in the end.",
@@ -455,6 +228,7 @@ int main(int argc, char **argv)
 	struct run r = { 0 };
 	int status;
 
+	open_standard();
 	argp_err_exit_status = EXIT_USAGE;
 	options_init(&r.options);
 	if (!take_options(&r, argc, argv)) {

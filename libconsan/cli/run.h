@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+struct options;
 enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127, EXIT_USAGE = 64, EXIT_INTERNAL = 70 };
 
 /* Prints "consan-run: text" to stderr. */
@@ -20,13 +21,40 @@ char *find_program(const char *name);
  * status. Reads only the first bytes of the program. */
 int check_program(const char *path);
 
+/* ---- running it (child.c) ---- */
+
+struct program {
+	const struct options *options;
+	char *path, **argv;
+	const char *lib;        /* folder of our libraries, as library_dir() */
+	const char *dir;        /* folder of the record files */
+};
+/* At the start: opens the standard descriptors that are closed, so that no file of ours gets one, and
+ * ignores SIGPIPE: reports go on if nobody reads stderr. The program has them as they were. */
+void open_standard(void);
+/* Runs the program and waits for it and the processes that it leaves behind. *status: its exit status,
+ * 128 + n if signal n ended it. unseen: lines about processes that still run. False: it could not be
+ * run; *status is that of consan-run. */
+bool run_program(const struct program *p, int *status, struct text *unseen);
+
+/* ---- its environment (environ.c) ---- */
+
+/* The folder of our library: that of consan-run, or where it is installed. It has no other
+ * libraries, because its libcuda.so.1 is only for programs under consan-run. NULL: not found. */
+char *library_dir(void);
+/* The dynamic linker separates paths at spaces and colons: such a folder gets a link in dir, which takes
+ * its place. False: impossible, said. */
+bool link_library_dir(char **lib, const char *dir);
+/* The program may change its working directory. */
+void absolute_paths(struct options *o);
+void set_environment(const struct options *o, const char *lib, const char *dir); /* in the child */
+
 /* ---- the options (check.c) ---- */
 
 #define LIBRARY "libconsan-cuda.so"
 #define INJECTED "libconsan-gpu.so"
 #define MAKERS "libconsan-makers.so"
 
-struct options;
 /* Finds what is wrong with the options before the program runs, and prints it: values, files that
  * cannot be read or written, a backend that is not there. lib: the folder of our libraries; NULL: no program will run. */
 bool check_options(const struct options *o, const char *lib);
@@ -37,14 +65,6 @@ bool check_options(const struct options *o, const char *lib);
  * so before the fork. Returns it; the caller passes it to close_origin(). */
 char *open_origin(const struct options *o, const char *dir);
 void close_origin(const char *dir, char *origin); /* NULL is fine */
-
-/* ---- call stacks of the host (symbols.c) ---- */
-
-struct symbols;
-struct symbols *symbols_open(void);
-void symbols_close(struct symbols *s);
-/* For consan_report(). user: a struct symbols. */
-uint32_t symbols_resolve(void *user, uint32_t raw);
 
 /* ---- the progress line (display.c) ---- */
 

@@ -1,6 +1,6 @@
 /* symbols: functions and lines of the host's call stacks, by libdw from the objects' own debug
  * information. */
-#include "run.h"
+#include "symbols.h"
 
 #include "libconsan/event/event.h"
 
@@ -60,6 +60,24 @@ static struct object *object_of(struct symbols *s, const char *path)
 	}
 	vec_push(&s->object, o);
 	return &s->object.at[s->object.n - 1];
+}
+
+void symbols_folders(struct symbols *s, const char *program, void (*each)(const char *folder))
+{
+	const struct object *o = object_of(s, program);
+	char *folder = realpath(program, NULL), *slash = folder ? strrchr(folder, '/') : NULL;
+	Dwarf_Die *cu = NULL;
+	Dwarf_Attribute a;
+	Dwarf_Addr bias;
+
+	if (slash) {
+		*slash = 0;
+		each(folder);
+	}
+	free(folder);
+	while (o->module && (cu = dwfl_module_nextcu(o->module, cu, &bias)))
+		if (dwarf_attr(cu, DW_AT_comp_dir, &a) && dwarf_formstring(&a))
+			each(dwarf_formstring(&a));
 }
 
 /* Frames of a stack, innermost first. */

@@ -32,8 +32,8 @@ static uint32_t report(const char *rule, const char *kernel, int error, const ch
 		return 0;
 	call.stack = consan_host_stack(&call.name);
 	implicit = consan_call_implicit(call.stack);
-	frames = python_frames();
-	python = frames ? python_stack(frames) : 0;
+	frames = consan_python_frames();
+	python = frames ? consan_python_stack_of(frames) : 0;
 	free(frames);
 	if (python)
 		call.stack = python;

@@ -15,14 +15,15 @@ bool task_stuck(const struct task *t)
 /* "kernel set in stream 3" */
 static void name(const struct task *t, char *to, size_t n)
 {
-	static const char *const kind[] = { [OP_EMPTY] = "operation", [OP_COPY] = "copy",
+	static const char *const kind[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel", [OP_COPY] = "copy",
 		[OP_FILL] = "fill", [OP_HOST] = "host function", [OP_RECORD] = "event",
 		[OP_FREE] = "release", [OP_GRAPH] = "graph",
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
 		[OP_EVENT_RECORD] = "event record",
 		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release" };
 	const struct stream *s = t->stream;
-	char *kernel = t->op.kind == OP_LAUNCH ? demangle(t->op.launch.func->name, NAME_BARE) : NULL;
+	char *kernel = t->op.kind == OP_LAUNCH && t->op.launch.func
+		? demangle(t->op.launch.func->name, NAME_BARE) : NULL;
 	char stream[40];
 
 	if (s == stream_legacy(s->device))
@@ -72,7 +73,7 @@ void deadlock_report(void)
 		text_printf(&waits, "%s%s", n ? ", " : "", actor[n]);
 		caller_set(t->from);
 		stuck[n] = (struct consan_stuck){ .actor = actor[n], .stack = caller_stack(),
-			.kernel = t->op.kind == OP_LAUNCH ? t->op.launch.func->name : "" };
+			.kernel = t->op.kind == OP_LAUNCH && t->op.launch.func ? t->op.launch.func->name : "" };
 		n++;
 	}
 	caller_set(engine_running() ? engine_running()->from : NULL);

@@ -1,6 +1,7 @@
 /* device: the emulated GPUs of this process: the consan session behind it, the sticky
  * errors, and the properties. */
 #include "queue.h"
+#include "library.h"
 
 #include "libconsan/base/base.h"
 
@@ -74,6 +75,8 @@ static void after_fork_child(void)
 	if (device.c) {
 		device.forked = true;
 		device.broken = cudaErrorInitializationError;
+		queue.first = queue.last = queue.busy = NULL;
+		queue.n = queue.functions = queue.waiting = 0;
 	}
 	pthread_mutex_unlock(&device.lock);
 	pthread_mutex_unlock(&queue.lock);
@@ -107,22 +110,22 @@ static void finish(void)
 
 static int open_session(void)
 {
-	const char *dir = getenv("CONSAN_RESULTS");
+	const char *dir = base_environ("CONSAN_RESULTS");
+	char *path = dir && *dir ? record_path(dir) : NULL;
 	struct consan_err e = { 0 };
-	char *path;
 
-	device.c = consan_open(getenv(CONSAN_SESSION_ENV), &e);
+	device.c = consan_open(base_environ(CONSAN_SESSION_ENV), &e);
 	if (!device.c) {
 		print_error("%s", e.text);
+		if (path)
+			consan_record_failure(path, e.text);
+		free(path);
 		return device.broken = cudaErrorInitializationError;
 	}
-	if (dir && *dir) {
-		path = record_path(dir);
-		if (!consan_record_to(device.c, path, &e))
-			print_error("findings cannot be recorded: %s: %s", path, e.text);
-		free(path);
-	}
-	consan_progress_to(device.c, getenv(PROGRESS_ENV));
+	if (path && !consan_record_to(device.c, path, &e))
+		print_error("findings cannot be recorded: %s: %s", path, e.text);
+	free(path);
+	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	device.pid = getpid();
 	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone });
@@ -271,13 +274,30 @@ static void halt(void)
 	_exit(status);
 }
 
+/* A handler of a signal ended this thread in the middle of a launch, which has locks. */
+static void abandon(void *none)
+{
+	(void)none;
+	device.broken = cudaErrorLaunchFailure;
+}
+
 enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
 	struct consan_err *e)
 {
+	static _Thread_local bool inside;
 	enum consan_status status;
 
+	if (inside) { /* a handler of a signal launches while it interrupts a launch */
+		remark(REMARK_CALL_UNSUPPORTED, "a launch by a signal handler that interrupted a launch");
+		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "a launch interrupts a launch");
+		return CONSAN_UNCHECKED;
+	}
 	atomic_fetch_add(&device.launching, 1);
+	inside = true;
+	pthread_cleanup_push(abandon, NULL);
 	status = consan_launch_op(device.c, l, op, e);
+	pthread_cleanup_pop(false);
+	inside = false;
 	atomic_fetch_sub(&device.launching, 1);
 	halt();
 	return status;
@@ -364,6 +384,7 @@ __attribute__((destructor)) static void close_session(void)
 		return;
 	engine_finish();
 	python_end();
+	library_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))
 		consan_close(device.c);

@@ -1,5 +1,5 @@
 /* drv_context: contexts of the driver API. The contexts of one device share its memory. */
-#include "internal.h"
+#include "queue.h"
 
 static int check_device(CUdevice device, const void *out)
 {
@@ -37,7 +37,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 	int error = check_device(device, &device);
 
 	if (!error) {
-		stream_sync_all(device);
+		engine_leave(NULL);
 		device_reset(device);
 	}
 	return drv(error);

@@ -14,7 +14,7 @@ bool elf_within(const struct elf *f, uint64_t at, uint64_t n)
 
 void elf_open(struct elf *f)
 {
-	const Elf64_Ehdr *h = (const void *)f->at;
+	const elf_header *h = (const void *)f->at;
 
 	f->section = NULL;
 	f->sections = 0;
@@ -52,12 +52,12 @@ void elf_unmap(struct elf *f)
 	munmap((void *)f->at, f->size);
 }
 
-static bool has_bytes(const struct elf *f, const Elf64_Shdr *s)
+static bool has_bytes(const struct elf *f, const elf_shdr *s)
 {
 	return s->sh_type != SHT_NOBITS && elf_within(f, s->sh_offset, s->sh_size);
 }
 
-const Elf64_Shdr *elf_section_of_type(const struct elf *f, uint32_t type)
+const elf_shdr *elf_section_of_type(const struct elf *f, uint32_t type)
 {
 	for (size_t i = 0; i < f->sections; i++)
 		if (f->section[i].sh_type == type && has_bytes(f, &f->section[i]))
@@ -65,11 +65,11 @@ const Elf64_Shdr *elf_section_of_type(const struct elf *f, uint32_t type)
 	return NULL;
 }
 
-const Elf64_Shdr *elf_section(const struct elf *f, const char *name)
+const elf_shdr *elf_section(const struct elf *f, const char *name)
 {
-	const Elf64_Ehdr *h = (const void *)f->at;
+	const elf_header *h = (const void *)f->at;
 	const size_t n = strlen(name) + 1;
-	const Elf64_Shdr *names;
+	const elf_shdr *names;
 
 	if (h->e_shstrndx >= f->sections)
 		return NULL;
@@ -87,34 +87,34 @@ const Elf64_Shdr *elf_section(const struct elf *f, const char *name)
 	return NULL;
 }
 
-const Elf64_Phdr *elf_segment(const struct elf *f, size_t k)
+const elf_phdr *elf_segment(const struct elf *f, size_t k)
 {
-	const Elf64_Ehdr *h = (const void *)f->at;
-	const Elf64_Phdr *p;
+	const elf_header *h = (const void *)f->at;
+	const elf_phdr *p;
 
 	if (h->e_phentsize != sizeof *p || !elf_within(f, h->e_phoff, h->e_phnum * sizeof *p))
 		return NULL;
-	for (p = (const void *)(f->at + h->e_phoff); p < (const Elf64_Phdr *)(f->at + h->e_phoff) + h->e_phnum; p++)
+	for (p = (const void *)(f->at + h->e_phoff); p < (const elf_phdr *)(f->at + h->e_phoff) + h->e_phnum; p++)
 		if (elf_within(f, p->p_offset, p->p_filesz) && !k--)
 			return p;
 	return NULL;
 }
 
-struct symbols elf_symbols(const struct elf *f, const Elf64_Shdr *table)
+struct symbols elf_symbols(const struct elf *f, const elf_shdr *table)
 {
-	const Elf64_Shdr *names;
+	const elf_shdr *names;
 
-	if (!table || table->sh_link >= f->sections)
+	if (!table || !has_bytes(f, table) || table->sh_link >= f->sections)
 		return (struct symbols){ 0 };
 	names = &f->section[table->sh_link];
-	if (!elf_within(f, names->sh_offset, names->sh_size) || !names->sh_size
+	if (!has_bytes(f, names) || !names->sh_size
 			|| f->at[names->sh_offset + names->sh_size - 1])
 		return (struct symbols){ 0 };
 	return (struct symbols){ (const void *)(f->at + table->sh_offset),
 		table->sh_size / sizeof(Elf64_Sym), (const char *)f->at + names->sh_offset, names->sh_size };
 }
 
-const char *elf_symbol_name(const struct symbols *s, const Elf64_Sym *symbol)
+const char *elf_symbol_name(const struct symbols *s, const elf_sym *symbol)
 {
 	return symbol->st_name < s->names_size ? s->names + symbol->st_name : "";
 }

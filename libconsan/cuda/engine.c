@@ -17,6 +17,8 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 #define QUIET 0.02                      /* seconds without a call until the background thread runs tasks */
 #define LINGER 100                      /* so often it looks in vain until it sleeps */
 
+/* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
+#define FINISH 5.0
 #define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
 #define RETRY_MOST 0.02                 /* ... each time twice as long */
 /* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
@@ -55,6 +57,14 @@ static struct timespec after(double seconds)
 
 /* ---- running a task; all functions are called with the lock ---- */
 
+/* After a fault nothing runs any more, but the host must not wait forever. */
+static int run_unless_broken(int device, const struct op *op, struct order_op *order)
+{
+	const bool always = op->kind == OP_FREE || (op->kind == OP_HOST && op->host.always);
+
+	return always || !device_broken(device) ? op_run(op, order) : 0;
+}
+
 /* What is suspended may go on. */
 static void moved(void)
 {
@@ -63,12 +73,33 @@ static void moved(void)
 	engine.retry = RETRY;
 }
 
-/* After a fault nothing runs any more, but the host must not wait forever. */
-static int run_unless_broken(int device, const struct op *op, struct order_op *order)
+/* Under the lock. */
+static void ended(struct task *t, int error)
 {
-	const bool always = op->kind == OP_FREE || (op->kind == OP_HOST && op->host.always);
+	if (error && !queue.late)
+		queue.late = error;
+	if (queue.busy == t)
+		queue.busy = NULL;
+	else
+		queue.functions--;
+	moved();
+	queue_done(t);
+	pthread_cond_broadcast(&queue.changed);
+}
 
-	return always || !device_broken(device) ? op_run(op, order) : 0;
+/* A host function, or a handler of a signal, ended the thread. */
+static void abandoned(void *task)
+{
+	struct task *t = task;
+
+	if (t->op.kind != OP_HOST)
+		guard_resume();
+	running = NULL;
+	caller_set(NULL);
+	pthread_mutex_lock(&queue.lock);
+	engine.threads -= t->ours;
+	ended(t, 0);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 static void execute(struct task *t)
@@ -82,21 +113,15 @@ static void execute(struct task *t)
 	caller_set(t->from);
 	if (t->op.kind != OP_HOST)
 		guard_suspend();
+	pthread_cleanup_push(abandoned, t);
 	error = run_unless_broken(t->stream->device, &t->op, t->order);
+	pthread_cleanup_pop(false);
 	if (t->op.kind != OP_HOST)
 		guard_resume();
 	running = outer;
 	caller_set(outer ? outer->from : NULL);
 	pthread_mutex_lock(&queue.lock);
-	if (error && !queue.late)
-		queue.late = error;
-	if (queue.busy == t)
-		queue.busy = NULL;
-	else
-		queue.functions--;
-	moved();
-	queue_done(t);
-	pthread_cond_broadcast(&queue.changed);
+	ended(t, error);
 }
 
 static void *worker(void *unused)
@@ -145,6 +170,7 @@ static void hand_out(struct task *t)
 		execute(t);
 		return;
 	}
+	t->ours = true;
 	vec_push(&engine.todo, t);
 	pthread_cond_signal(&engine.work);
 }
@@ -367,10 +393,11 @@ static int wait_and_unlock(const struct goal *g, enum wait_mode mode)
 	return broken ? broken : error;
 }
 
-/* A host function must not wait (CUDA Programming Guide, "Host Functions"). */
+/* A host function must not wait (CUDA Programming Guide, "Host Functions"), nor the handler of a signal
+ * that interrupts an operation. */
 static bool forbidden(void)
 {
-	return running && running->op.kind == OP_HOST;
+	return running;
 }
 
 int engine_wait(struct task *t, enum wait_mode mode)
@@ -474,18 +501,54 @@ bool engine_alone(void)
 	return alone;
 }
 
+/* Another thread of the program runs a launch: it is cut off, as on a GPU. */
+static bool cut_off(void)
+{
+	return queue.busy && !queue.busy->ours;
+}
+
+/* Runs what can run without the host, and waits for it for so long. */
+static void run_all(double seconds)
+{
+	const struct timespec until = after(seconds);
+	const double end = progress_seconds() + seconds;
+
+	moved();
+	while (queue.first && !cut_off() && progress_seconds() < end) {
+		if (queue.busy || queue.functions)
+			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
+		else if (!progress(NULL, WAIT_QUERY))
+			break;
+	}
+}
+
 void engine_finish(void)
 {
-	if (!device_session() || forbidden())
+	if (!device_session() || running)
 		return;
 	pthread_mutex_lock(&queue.lock);
-	while (queue.first && (queue.busy || queue.functions || progress(NULL, WAIT_QUERY)))
-		if (queue.busy || queue.functions)
-			pthread_cond_wait(&queue.changed, &queue.lock);
+	run_all(FINISH);
 	engine.ends = true;
-	while (queue.first)
+	while (queue.first && !queue.busy && !queue.functions)
 		progress(NULL, WAIT_DONE);
-	engine.ends = false;
+	pthread_mutex_unlock(&queue.lock);
+}
+
+void engine_leave(const struct image *im)
+{
+	if (!device_session() || running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	if (!engine.ends)
+		run_all(FINISH);
+	for (struct task *t = queue.first; t; t = t->next) {
+		if (t->op.kind != OP_LAUNCH || !t->op.launch.func || t->op.launch.func->image != im)
+			continue;
+		if (t->state == TASK_QUEUED)
+			op_free(&t->op);
+		else
+			t->op.launch.func = NULL;
+	}
 	pthread_mutex_unlock(&queue.lock);
 }
 

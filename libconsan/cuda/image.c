@@ -408,7 +408,7 @@ void image_close(struct image *im)
 {
 	size_t i;
 
-	engine_wait_all(-1);
+	engine_leave(im);
 	pthread_mutex_lock(&lock);
 	handle_drop(im, HANDLE_IMAGE);
 	for (i = 0; i < im->func.n; i++) {

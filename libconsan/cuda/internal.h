@@ -271,11 +271,6 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
 /* ---- the Python package (python.c) ---- */
-/* The Python frames of this thread, one in a line; NULL: it runs no Python code. The caller free()s
- * them. Not to be called with a lock, as it takes the interpreter's. */
-char *python_frames(void);
-uint32_t python_stack(const char *frames); /* a site; 0: none */
-bool python_program(void);  /* is it a Python program? */
 void python_end(void);      /* writes the remarks before the session is closed */
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */

@@ -263,7 +263,8 @@ int launch_run(const struct launch *l, struct order_op *op)
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct consan_err e = { 0 };
-	int error = device_broken(l->func->device);
+	const int device = l->func->device;
+	int error = device_broken(device);
 
 	if (error)
 		return error;
@@ -275,11 +276,11 @@ int launch_run(const struct launch *l, struct order_op *op)
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:
-		device_fault(l->func->device, fault_error(consan_fault(device_session())));
+		device_fault(device, fault_error(consan_fault(device_session())));
 		return 0;
 	case CONSAN_HANG:
 	case CONSAN_STOPPED:
-		device_fault(l->func->device, cudaErrorLaunchTimeout);
+		device_fault(device, cudaErrorLaunchTimeout);
 		return 0;
 	case CONSAN_UNCHECKED:
 		return cudaErrorNotSupported;

@@ -184,7 +184,7 @@ int mem_free(void *at)
 	if (at && stream_any_capture())
 		return mem_check(at, 1) ? cudaErrorInvalidValue : 0;
 	/* after a fault: PyTorch's destructors of tensors throw, which ends the process */
-	if (python_program() && device_session() && device_ready())
+	if (consan_python_program() && device_session() && device_ready())
 		return 0;
 	return release(at, false);
 }

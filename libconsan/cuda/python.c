@@ -3,8 +3,6 @@
  * linked with libconsan. */
 #include "queue.h"
 
-#include "libconsan/event/event.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +16,6 @@ void consan_run_remark(const char *text);
 void consan_run_recover(void);
 void consan_run_wait(void);
 void consan_run_operator(const char *framework, const char *name);
-void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
 
 /* ---- the session ---- */
 
@@ -205,58 +202,4 @@ void python_end(void)
 		if (k == i)
 			remark_framework(operators.at[i].framework);
 	}
-}
-
-/* ---- call stacks ---- */
-
-enum { STACK_BYTES = 1 << 13, FRAMES = 32 };
-static size_t (*_Atomic write_frames)(char *to, size_t n);
-static _Atomic bool in_python;
-
-/* frames: writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost
- * first, at most n bytes, and returns their number; 0: the thread runs no Python code. It is called
- * before each launch, without a lock of ours, as it takes the interpreter's lock. NULL: none. */
-VISIBLE void consan_run_on_stack(size_t (*call)(char *to, size_t n))
-{
-	in_python = true;
-	write_frames = call;
-}
-
-bool python_program(void)
-{
-	return in_python;
-}
-
-char *python_frames(void)
-{
-	size_t (*call)(char *, size_t) = write_frames;
-	char text[STACK_BYTES];
-	size_t n = call ? call(text, sizeof text - 1) : 0;
-
-	if (!n || n >= sizeof text)
-		return NULL;
-	text[n] = 0;
-	return base_strdup(text);
-}
-
-uint32_t python_stack(const char *frames)
-{
-	struct site_loc loc[FRAMES];
-	struct site s = { .loc = loc };
-	char text[STACK_BYTES], *rest = text, *line;
-	unsigned n = 0;
-
-	snprintf(text, sizeof text, "%s", frames);
-	while (n < FRAMES && (line = strsep(&rest, "\n")) && *line) {
-		const char *file = strsep(&line, "\t"), *number = strsep(&line, "\t");
-
-		if (!number || !line)
-			break;
-		loc[n] = (struct site_loc){ .file = file, .line = (uint32_t)strtoul(number, NULL, 10),
-			.function = line };
-		if (n)
-			loc[n - 1].inlined_at = &loc[n];
-		n++;
-	}
-	return n ? site_intern(&s) : 0;
 }

@@ -206,7 +206,7 @@ struct caller *caller_here(void)
 	if (!n)
 		return NULL;
 	o = base_alloc(sizeof *o + (size_t)n * sizeof *pc);
-	*o = (struct caller){ .refs = 1, .python = python_frames(), .n = (unsigned)n };
+	*o = (struct caller){ .refs = 1, .python = consan_python_frames(), .n = (unsigned)n };
 	memcpy(o->pc, pc, (size_t)n * sizeof *pc);
 	return o;
 }
@@ -229,7 +229,7 @@ void caller_set(const struct caller *o)
 uint32_t caller_stack(void)
 {
 	const struct caller *o = caller_now;
-	const uint32_t python = o && o->python ? python_stack(o->python) : 0;
+	const uint32_t python = o && o->python ? consan_python_stack_of(o->python) : 0;
 
 	return python ? python : o ? consan_stack_of(o->pc, (int)o->n, NULL) : 0;
 }

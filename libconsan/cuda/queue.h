@@ -18,7 +18,7 @@
  * counted under the lock of the queue. */
 struct caller {
 	unsigned refs;
-	char *python;                /* as python_frames() wrote it; NULL: none */
+	char *python;                /* as consan_python_frames() wrote it; NULL: none */
 	unsigned n;
 	void *pc[];
 };
@@ -44,6 +44,7 @@ struct task {
 	uint64_t tried;              /* suspended: queue.epoch when it could not go on */
 	bool able;                   /* suspended: it can go on at any time */
 	bool hung;                   /* nothing can let it go on: it is to end */
+	bool ours;                   /* it runs on a thread of ours */
 	bool mark;                   /* of the algorithm that runs */
 	double done_at;              /* when it ended, in seconds of CLOCK_MONOTONIC */
 };
@@ -99,6 +100,8 @@ int engine_wait(struct task *t, enum wait_mode mode);
 int engine_wait_all(int device); /* -1: for all devices */
 /* Tasks were added. Without the lock: may wait, if the queue is full or launches block. */
 int engine_issued(void);
+/* The kernels of the image are unloaded (NULL: the device is reset): what is queued runs first, as far as it can without the host. */
+void engine_leave(const struct image *im);
 /* The process ends: what can run without the host runs, what then waits is a deadlock. */
 void engine_finish(void);
 /* Has the program issued what has not run to its end? False in an operation itself. */

@@ -11,6 +11,7 @@
 #include "elf_file.h"
 #include "entry_points.h"
 #include "jump.h"
+#include "library.h"
 #include "stripped.h"
 
 #include <elf.h>
@@ -32,10 +33,10 @@ static bool is_runtime_name(const char *name)
 /* The full symbol table, which has the local functions of a static runtime. A shared runtime
  * needs redirection only if the program looks up its functions by dlsym(); these are in the
  * dynamic symbol table. */
-static const Elf64_Shdr *symbol_table(const struct elf *f, const char *path)
+static const elf_shdr *symbol_table(const struct elf *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	const Elf64_Shdr *s = elf_section_of_type(f, SHT_SYMTAB);
+	const elf_shdr *s = elf_section_of_type(f, SHT_SYMTAB);
 
 	if (s || strncmp(slash ? slash + 1 : path, "libcudart.so", 12))
 		return s;
@@ -64,7 +65,7 @@ static bool has_shared_runtime(const struct elf *f)
  * does. */
 static bool may_have_runtime(const struct elf *f)
 {
-	const Elf64_Shdr *s = elf_section(f, ".rodata");
+	const elf_shdr *s = elf_section(f, ".rodata");
 
 	if (has_fatbin(f))
 		return !has_shared_runtime(f);
@@ -83,6 +84,26 @@ static void redirect_function(void *user, const char *name, uint64_t address, ui
 		r->done += jump_write(&r->jumps, (uint8_t *)r->base + address, size, to);
 }
 
+/* The functions of a library that is replaced: its dynamic symbols. Ours are found before them, so that
+ * only those are changed that must not be executed. */
+static void replace_library(const struct elf *f, uint64_t base)
+{
+	const struct symbols symbols = elf_symbols(f, elf_section_of_type(f, SHT_DYNSYM));
+	struct jumps jumps = { 0 };
+	void *to;
+
+	for (size_t i = 0; i < symbols.n; i++) {
+		const Elf64_Sym *s = symbols.at + i;
+
+		if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || !s->st_value)
+			continue;
+		to = library_instead(elf_symbol_name(&symbols, s));
+		if (to)
+			jump_write(&jumps, (uint8_t *)base + s->st_value, s->st_size, to);
+	}
+	jumps_end(&jumps);
+}
+
 static void redirect(const struct elf *f, const char *path, uint64_t base)
 {
 	const struct symbols symbols = elf_symbols(f, symbol_table(f, path));
@@ -90,7 +111,7 @@ static void redirect(const struct elf *f, const char *path, uint64_t base)
 	char *real;
 
 	for (size_t i = 0; i < symbols.n; i++) {
-		const Elf64_Sym *s = symbols.at + i;
+		const elf_sym *s = symbols.at + i;
 
 		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_value)
 			redirect_function(&r, elf_symbol_name(&symbols, s), s->st_value, s->st_size);
@@ -142,7 +163,10 @@ static int object(struct dl_phdr_info *info, size_t size, void *user)
 		return 0;
 	if (!is_new(info) || is_us(info) || !elf_map(&f, path))
 		return 0;
-	redirect(&f, path, info->dlpi_addr);
+	if (library_is_replaced(path))
+		replace_library(&f, info->dlpi_addr);
+	else
+		redirect(&f, path, info->dlpi_addr);
 	elf_unmap(&f);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* rt_device: device queries, limits and versions of the runtime API. */
-#include "internal.h"
+#include "queue.h"
 
 #include <string.h>
 
@@ -161,7 +161,7 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 
 cudaError_t cudaDeviceReset(void)
 {
-	stream_sync_all(device_now());
+	engine_leave(NULL);
 	device_reset(device_now());
 	return cudaSuccess;
 }

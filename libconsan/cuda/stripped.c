@@ -13,7 +13,7 @@
 struct runtime {
 	char *path;
 	struct elf object;
-	const Elf64_Shdr *text;    /* NULL: the archive cannot be read */
+	const elf_shdr *text;    /* NULL: the archive cannot be read */
 	bool *linked;              /* a byte each: the linker fills it in */
 	size_t needle, needle_n;   /* the longest part that it does not */
 };
@@ -27,12 +27,14 @@ static bool archive_object(const struct elf *f, struct elf *object)
 {
 	const struct ar_hdr *h;
 	uint64_t at = SARMAG, n;
+	char size[sizeof h->ar_size + 1] = "";
 
 	if (f->size < SARMAG || memcmp(f->at, ARMAG, SARMAG))
 		return false;
 	for (; elf_within(f, at, sizeof *h); at += n + (n & 1)) {
 		h = (const void *)(f->at + at);
-		n = strtoul(h->ar_size, NULL, 10);
+		memcpy(size, h->ar_size, sizeof h->ar_size); /* no NUL ends it */
+		n = strtoul(size, NULL, 10);
 		at += sizeof *h;
 		if (!elf_within(f, at, n))
 			return false;
@@ -62,10 +64,10 @@ static void mark_linked(struct runtime *r)
 {
 	const struct elf *f = &r->object;
 	uint64_t before, after, from, to;
-	const Elf64_Rela *rela;
+	const elf_rela *rela;
 
 	for (size_t i = 0; i < f->sections; i++) {
-		const Elf64_Shdr *s = &f->section[i];
+		const elf_shdr *s = &f->section[i];
 
 		if (s->sh_type != SHT_RELA || s->sh_info != (size_t)(r->text - f->section)
 				|| !elf_within(f, s->sh_offset, s->sh_size))
@@ -96,23 +98,27 @@ static void choose_needle(struct runtime *r)
 	}
 }
 
+/* The runtime of an archive, if it has one. */
+static bool read_archive(struct runtime *r, const struct elf *archive)
+{
+	if (archive_object(archive, &r->object))
+		r->text = elf_section(&r->object, ".text");
+	if (!r->text)
+		return false;
+	r->linked = base_alloc(r->text->sh_size + 1);
+	mark_linked(r);
+	choose_needle(r);
+	return true;
+}
+
 static struct runtime *open_runtime(const char *path)
 {
 	struct runtime *r = base_alloc(sizeof *r);
 	struct elf archive;
 
 	r->path = base_strdup(path);
-	if (!elf_map(&archive, path))
-		return r;
-	if (archive_object(&archive, &r->object))
-		r->text = elf_section(&r->object, ".text");
-	if (r->text) {
-		r->linked = base_alloc(r->text->sh_size + 1);
-		mark_linked(r);
-		choose_needle(r);
-	} else {
+	if (elf_map(&archive, path) && !read_archive(r, &archive))
 		elf_unmap(&archive);
-	}
 	return r;
 }
 
@@ -142,7 +148,7 @@ static bool is_text(const struct runtime *r, const uint8_t *at)
 static bool find_text(const struct runtime *r, const struct elf *f, uint64_t *address)
 {
 	const uint8_t *text, *from, *end, *at;
-	const Elf64_Phdr *p;
+	const elf_phdr *p;
 
 	if (!r->text || r->needle_n < 16)
 		return false;
@@ -214,11 +220,25 @@ static void list_archives(glob_t *g, const char *path)
 	add(g, "/usr/lib/x86_64-linux-gnu/" ARCHIVE);
 }
 
+static void each_function(const struct runtime *r, uint64_t address,
+	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
+{
+	const struct symbols symbols = elf_symbols(&r->object,
+		elf_section_of_type(&r->object, SHT_SYMTAB));
+
+	for (size_t k = 0; k < symbols.n; k++) {
+		const elf_sym *s = &symbols.at[k];
+
+		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx == r->text - r->object.section
+				&& s->st_value < r->text->sh_size)
+			each(user, elf_symbol_name(&symbols, s), address + s->st_value, s->st_size);
+	}
+}
+
 bool stripped_functions(const struct elf *f, const char *path,
 	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
 {
 	const struct runtime *r = NULL;
-	struct symbols symbols;
 	glob_t g = { 0 };
 	uint64_t address;
 
@@ -229,15 +249,21 @@ bool stripped_functions(const struct elf *f, const char *path,
 			r = NULL;
 	}
 	globfree(&g);
-	if (!r)
-		return false;
-	symbols = elf_symbols(&r->object, elf_section_of_type(&r->object, SHT_SYMTAB));
-	for (size_t k = 0; k < symbols.n; k++) {
-		const Elf64_Sym *s = &symbols.at[k];
+	if (r)
+		each_function(r, address, each, user);
+	return r;
+}
 
-		if (ELF64_ST_TYPE(s->st_info) == STT_FUNC && s->st_shndx == r->text - r->object.section
-				&& s->st_value < r->text->sh_size)
-			each(user, elf_symbol_name(&symbols, s), address + s->st_value, s->st_size);
-	}
-	return true;
+bool stripped_search(const void *archive, size_t n, const struct elf *f,
+	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user)
+{
+	const struct elf bytes = { .at = archive, .size = n };
+	struct runtime r = { 0 };
+	uint64_t address;
+	bool found = read_archive(&r, &bytes) && find_text(&r, f, &address);
+
+	if (found)
+		each_function(&r, address, each, user);
+	free(r.linked);
+	return found;
 }

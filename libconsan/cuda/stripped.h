@@ -13,5 +13,8 @@
  * archive has this runtime, or the file has none. */
 bool stripped_functions(const struct elf *f, const char *path,
 	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user);
+/* The same with the archive in these bytes alone. */
+bool stripped_search(const void *archive, size_t n, const struct elf *f,
+	void (*each)(void *user, const char *name, uint64_t address, uint64_t size), void *user);
 
 #endif

@@ -53,30 +53,40 @@ static int64_t code_get_signed(struct code_reader *r)
 	return (int64_t)(v >> 1 ^ -(v & 1));
 }
 
+/* The next n bytes, as text that can be printed: a file may have been made by anyone. */
+static void text_string(struct text *t, struct code_reader *r, size_t n)
+{
+	visible_add(t, (const char *)r->at, n);
+	text_add(t, "", 0);
+	r->at += n;
+}
+
 const char *code_get_string(struct code_reader *r, struct arena *a)
 {
 	uint64_t n = code_get(r);
+	struct text shown = { 0 };
 	const char *s;
 
 	if (n > (size_t)(r->end - r->at)) {
 		r->bad = true;
 		return "";
 	}
-	s = arena_strndup(a, (const char *)r->at, n);
-	r->at += n;
+	text_string(&shown, r, n);
+	s = arena_strndup(a, shown.at, shown.n);
+	text_free(&shown);
 	return s;
 }
 
 /* The number of elements that follow; each takes at least one byte. */
-static uint16_t get_count(struct code_reader *r)
+static uint32_t get_count(struct code_reader *r, uint32_t most)
 {
 	uint64_t n = code_get(r);
 
-	if (n > UINT16_MAX || n > (size_t)(r->end - r->at)) {
+	if (n > most || n > (size_t)(r->end - r->at)) {
 		r->bad = true;
 		return 0;
 	}
-	return (uint16_t)n;
+	return (uint32_t)n;
 }
 
 /* ---- encoding ----
@@ -256,7 +266,7 @@ static void get_addresses(struct code_reader *r, struct event_arrays *a, uint32_
 
 static void get_spans(struct code_reader *r, struct event_arrays *a, struct ev_spans *s)
 {
-	s->n = get_count(r);
+	s->n = get_count(r, UINT32_MAX);
 	a->spans.n = 0;
 	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
 		addr += (uint64_t)code_get_signed(r);
@@ -267,7 +277,7 @@ static void get_spans(struct code_reader *r, struct event_arrays *a, struct ev_s
 
 static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_gspans *s)
 {
-	s->n = get_count(r);
+	s->n = get_count(r, UINT32_MAX);
 	a->gspans.n = 0;
 	for (uint64_t i = 0, addr = 0; i < s->n && !r->bad; i++) {
 		addr += (uint64_t)code_get_signed(r);
@@ -278,7 +288,7 @@ static void get_gspans(struct code_reader *r, struct event_arrays *a, struct ev_
 
 static void get_areas(struct code_reader *r, struct event_arrays *a, struct ev_areas *s)
 {
-	s->n = get_count(r);
+	s->n = (uint16_t)get_count(r, UINT16_MAX);
 	a->areas.n = 0;
 	for (unsigned i = 0; i < s->n && !r->bad; i++) {
 		struct ev_area x;
@@ -302,7 +312,7 @@ static void get_regs(struct code_reader *r, struct event_arrays *a, struct ev_re
 {
 	const unsigned list = a->nregs++ % ARRAY_SIZE(a->regs);
 
-	regs->n = get_count(r);
+	regs->n = (uint16_t)get_count(r, UINT16_MAX);
 	a->regs[list].n = 0;
 	for (uint64_t i = 0, reg = 0; i < regs->n && !r->bad; i++) {
 		reg += (uint64_t)code_get_signed(r);
@@ -328,8 +338,7 @@ static const char *get_text(struct code_reader *r, struct text *t)
 		return NULL;
 	}
 	t->n = 0;
-	text_add(t, (const char *)r->at, n);
-	r->at += n;
+	text_string(t, r, n);
 	return t->at;
 }
 
@@ -389,10 +398,6 @@ bool event_decode(struct code_reader *r, struct event_past *past, struct event_a
 
 		get_field(r, a, e, i < nheader ? &event_header.at[i] : &k->at[i - nheader]);
 	}
-	if (e->kind == EV_WGMMA && e->wgmma.parts.at[5] > e->wgmma.spans.n)
-		return false;
-	if (e->kind == EV_TCGEN05 && e->tcgen05.part > e->tcgen05.spans.n)
-		return false;
 	if (r->bad || !e->lanes)
 		return false;
 	past->last[kind] = *e;

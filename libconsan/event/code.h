@@ -16,7 +16,7 @@ struct code_reader {
 	bool bad;
 };
 uint64_t code_get(struct code_reader *r);
-/* Copied into the arena. */
+/* Copied into the arena, in its visible form. */
 const char *code_get_string(struct code_reader *r, struct arena *a);
 
 /* ---- events ---- */

@@ -59,6 +59,8 @@ enum EV_PACKED ev_access_flags {
 	ACCESS_VALUES_UNKNOWN = 1 << 6, /* a store: it is not known what it changes */
 };
 
+#define ACCESS_VALUE_SAME (1u << 31)
+
 enum EV_PACKED ev_arrive_flags {
 	ARRIVE_DROP = 1 << 0,
 	ARRIVE_NO_COMPLETE = 1 << 1,
@@ -116,14 +118,14 @@ struct ev_lanes {
 
 struct ev_spans {
 	const struct ev_span *at;
-	uint16_t n;
+	uint32_t n;
 };
 
 struct ev_gspans {
 	const struct ev_gspan {
 		uint64_t addr, bytes; /* global */
 	} *at;
-	uint16_t n;
+	uint32_t n;
 };
 
 /* Tensor memory: cells of 32 bits in 128 lanes and 512 columns (PTX ISA, "Tensor Memory"). */

@@ -72,13 +72,3 @@ uint32_t *event_other_site(struct event *e)
 	default: return NULL;
 	}
 }
-
-bool event_ranks_fit(const struct event *e, uint32_t nctas)
-{
-	const struct event_fields *k = event_fields(e->kind);
-
-	for (unsigned i = k->narrays; i < k->n; i++)
-		if (k->at[i].type == TYPE_cta && event_number(e, &k->at[i]) >= nctas)
-			return false;
-	return e->cta < nctas;
-}

@@ -41,7 +41,5 @@ static inline const void *event_field(const struct event *e, const struct event_
 }
 /* The site that LOAD_USED and FAULT name beside the header's; else NULL. */
 uint32_t *event_other_site(struct event *e);
-/* Is every rank of a CTA in e below nctas? */
-bool event_ranks_fit(const struct event *e, uint32_t nctas);
 
 #endif

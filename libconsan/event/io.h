@@ -48,7 +48,8 @@ struct event_reader {
 struct event_read_stats {
 	uint64_t launches, clusters, events;
 	uint64_t damaged;       /* places where bytes had to be skipped */
-	uint64_t incomplete;    /* clusters of which events are missing */
+	uint64_t incomplete;    /* clusters of which events are missing, or not valid */
+	const char *invalid;    /* what was not valid first; NULL: nothing */
 };
 /* False: no such file, or nothing in it is an event stream of this version. */
 bool event_read(const char *path, const struct event_reader *r,

@@ -4,6 +4,7 @@
 #include "fields.h"
 #include "io.h"
 #include "site.h"
+#include "valid.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,17 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#define MAX_RAW (1u << 28) /* bytes; a valid chunk is smaller */
+/* Bounds of what a file can make its reader allocate. A chunk of 4 MiB or less may be compressed
+ * by any factor; clusters that are open at once need memory for each of their warps. */
+#define SMALL_RAW (4u << 20)
+#define MAX_FACTOR 64u
+#define OPEN_WARPS 16384u  /* any GPU runs fewer at once; and one more for each 64 bytes of the file */
+#define OPEN_LAUNCHES 256u /* and one more for each 4 KiB */
 
 struct open_cluster {
 	struct cluster_info info;
 	struct event_sink *sink;
+	struct event_valid valid;
 	uint32_t next_part;
 	uint64_t events;
 	bool broken;            /* events are missing: the rest is skipped */
@@ -35,7 +42,7 @@ struct open_launch {
 
 struct session {
 	uint64_t id;
-	VEC(uint32_t) site;     /* by id in the file */
+	struct number_map site; /* by id in the file */
 };
 
 struct read {
@@ -48,7 +55,16 @@ struct read {
 	unsigned char *raw;
 	size_t raw_cap;
 	unsigned other_version; /* 0: none seen */
+	uint64_t file_bytes, open_warps;
 };
+
+/* Something is not as a producer makes it: the first one is told. */
+static bool wrong(struct read *r, const char *what)
+{
+	if (what && !r->stats->invalid)
+		r->stats->invalid = what;
+	return what;
+}
 
 static struct session *session_of(struct read *r, uint64_t id)
 {
@@ -79,7 +95,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	struct ev_symbol *symbols;
 	uint64_t n, flags;
 
-	if (launch_of(r, h))
+	if (launch_of(r, h) || r->launches.n > OPEN_LAUNCHES + r->file_bytes / 4096)
 		return false;
 	l = base_alloc(sizeof *l);
 	l->session = h->session;
@@ -115,17 +131,22 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	}
 	l->info.symbols = symbols;
 	l->info.nsymbols = n;
+	if (c->bad || wrong(r, launch_wrong(&l->info))) {
+		arena_free(&l->arena);
+		free(l);
+		return false;
+	}
 	vec_push(&r->launches, l);
 	r->stats->launches++;
 	if (r->to->launch)
 		r->to->launch(r->to->user, &l->info);
-	return !c->bad;
+	return true;
 }
 
 /* The id in this process of a site id of the file */
 static uint32_t site_here(const struct session *s, uint32_t id)
 {
-	return id < s->site.n ? s->site.at[id] : 0;
+	return id ? (uint32_t)number_map_get(&s->site, id) : 0;
 }
 
 #define MAX_DEPTH 64
@@ -163,12 +184,12 @@ static bool read_sites(struct read *r, const struct chunk_head *h, struct code_r
 			if (i && i < MAX_DEPTH)
 				loc[i - 1].inlined_at = l;
 		}
-		if (c->bad || id > UINT32_MAX / 64)
+		if (c->bad || !id || id > UINT32_MAX || s.constant > CONSTANT_IN_GRID) {
+			c->bad = true;
 			break;
+		}
 		s.loc = depth ? loc : NULL;
-		while (session->site.n <= id)
-			vec_push(&session->site, (uint32_t)0);
-		session->site.at[id] = site_intern(&s);
+		number_map_put(&session->site, id, site_intern(&s));
 	}
 	arena_free(&strings);
 	return !c->bad;
@@ -182,9 +203,18 @@ static struct open_cluster *cluster_of(struct read *r, struct open_launch *l,
 	for (size_t i = 0; i < l->clusters.n; i++)
 		if (l->clusters.at[i]->info.id == h->cluster)
 			return l->clusters.at[i];
+	if (r->open_warps + nctas * warps > OPEN_WARPS + r->file_bytes / 64) {
+		wrong(r, "more clusters at once than a GPU runs");
+		return NULL;
+	}
 	k = base_alloc(sizeof *k);
 	k->info = (struct cluster_info){ .launch = &l->info, .id = h->cluster,
 		.nctas = nctas, .warps_per_cta = warps };
+	if (wrong(r, event_valid_begin(&k->valid, &k->info))) {
+		free(k);
+		return NULL;
+	}
+	r->open_warps += nctas * warps;
 	vec_push(&l->clusters, k);
 	r->stats->clusters++;
 	if (r->to->cluster_begin)
@@ -195,6 +225,7 @@ static struct open_cluster *cluster_of(struct read *r, struct open_launch *l,
 static void end_cluster(struct read *r, struct open_launch *l, struct open_cluster *k)
 {
 	r->stats->incomplete += k->broken;
+	r->open_warps -= k->info.nctas * k->info.warps_per_cta;
 	if (r->to->cluster_end)
 		r->to->cluster_end(r->to->user, &k->info, k->sink, !k->broken);
 	for (size_t i = 0; i < l->clusters.n; i++)
@@ -214,15 +245,16 @@ static bool read_events(struct read *r, const struct chunk_head *h, struct code_
 	struct event e;
 	uint32_t *other_site;
 
-	if (!l || c->bad || !nctas || nctas > 64 || warps > 64)
+	if (!l || c->bad || !nctas || nctas > EVENT_MAX_CTAS || warps > EVENT_MAX_WARPS)
 		return false;
 	k = cluster_of(r, l, h, nctas, warps);
+	if (!k)
+		return false;
 	k->broken |= h->part != k->next_part;
 	k->next_part = h->part + 1;
 	memset(r->past, 0, sizeof *r->past);
 	while (c->at < c->end && !k->broken) {
-		if (!event_decode(c, r->past, &r->arrays, &e) || !event_ranks_fit(&e, nctas)
-				|| e.warp >= warps) {
+		if (!event_decode(c, r->past, &r->arrays, &e) || wrong(r, event_wrong(&k->valid, &e))) {
 			k->broken = true;
 			break;
 		}
@@ -295,7 +327,8 @@ static size_t valid_chunk(struct read *r, const unsigned char *p, size_t n, stru
 	if (n < sizeof *h)
 		return 0;
 	memcpy(h, p, sizeof *h);
-	if (h->magic != EVENT_MAGIC || h->packed > n - sizeof *h || h->raw > MAX_RAW)
+	if (h->magic != EVENT_MAGIC || h->packed > n - sizeof *h
+			|| (h->raw > SMALL_RAW && h->raw / MAX_FACTOR > h->packed))
 		return 0;
 	if (chunk_sum(*h, p + sizeof *h) != h->sum)
 		return 0;
@@ -357,12 +390,13 @@ bool event_read(const char *path, const struct event_reader *to,
 	if (map == MAP_FAILED)
 		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
 	r.past = base_alloc(sizeof *r.past);
+	r.file_bytes = (uint64_t)st.st_size;
 	if (map) {
 		valid = read_all(&r, map, (size_t)st.st_size);
 		munmap(map, (size_t)st.st_size);
 	}
 	for (size_t i = 0; i < r.sessions.n; i++)
-		vec_free(&r.sessions.at[i].site);
+		number_map_free(&r.sessions.at[i].site);
 	vec_free(&r.sessions);
 	vec_free(&r.launches);
 	event_arrays_free(&r.arrays);

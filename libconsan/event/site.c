@@ -116,10 +116,17 @@ static const void **hash_slot(struct hash *t, const void *key,
 
 static const char *copy_string(const char *s)
 {
+	struct text shown = { 0 };
 	const void **slot;
 
 	if (!s)
 		return NULL;
+	if (!visible_is(s, strlen(s))) {
+		visible_add(&shown, s, strlen(s));
+		s = copy_string(shown.at);
+		text_free(&shown);
+		return s;
+	}
 	slot = hash_slot(&strings, s, hash_string, same_string);
 	if (!*slot) {
 		*slot = arena_strndup(&arena, s, strlen(s));

@@ -3,7 +3,7 @@
  *
  * The table of sites belongs to the process, is append-only and thread-safe. Code that loads a
  * module adds its sites; all other code refers to them by id. Id 0: unknown. All strings are
- * copied. */
+ * copied, in their visible form (base/visible.h). */
 #ifndef CONSAN_SITE_H
 #define CONSAN_SITE_H
 

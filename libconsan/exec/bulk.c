@@ -12,7 +12,7 @@ enum what { LOAD,          /* global to shared, completes on an mbarrier */
 /* The decoded operands. Slots are of u32 unless noted otherwise. */
 struct args {
 	uint8_t what;              /* enum what */
-	bool tensor, rows, multicast, pair;
+	bool tensor, rows, multicast, pair, masked;
 	uint8_t red;               /* enum tensor_red */
 	uint8_t type;              /* enum tensor_type, for plain reductions */
 	uint8_t space;             /* enum ptx_space, of the shared side */
@@ -22,7 +22,7 @@ struct args {
 	struct xaddr other;        /* global address, tensor map, PEER: source */
 	struct xaddr mbar;
 	uint32_t size;             /* slot; not for tensor copies */
-	uint32_t mask;             /* slot of u16: multicast */
+	uint32_t mask;             /* slot of u16: multicast; masked: of the bytes */
 	uint32_t coord[TENSOR_RANKS];
 	uint32_t offset[3];        /* slots of u16: im2col, wHalo and wOffset */
 };
@@ -35,6 +35,7 @@ struct bulk_op {
 	uint32_t shared, bytes, mbar;
 	uint32_t extent;           /* bytes of shared memory from first to last */
 	uint64_t other;            /* global address, PEER: source offset */
+	uint32_t byte_mask;        /* .cp_mask; without it all bits of 16 are set */
 	struct tensor_copy copy;
 	struct tensormap map;      /* as at issue */
 	uint64_t map_at;           /* in global memory; else 0 */
@@ -85,7 +86,8 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	else if (o->args->red)
 		tensor_reduce(o->args->red, o->args->type, dst, src, o->bytes);
 	else
-		memcpy(dst, src, o->bytes);
+		for (uint32_t at = 0, n; span_masked(o->byte_mask, o->bytes, &at, &n); at += n)
+			memcpy(dst + at, src + at, n);
 	ex_work(op->warp);
 	async_free(c, op);
 }
@@ -171,15 +173,17 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 	struct xplace p;
 
 	o->bytes = r32(w, a->size)[l];
+	o->byte_mask = a->masked ? r16(w, a->mask)[l] : 0xffff;
 	if ((a->what == PEER && refuse_peer(&why, w->cluster->info.launch,
 			SHARED_OFFSET(addr), o->bytes)) || refuse_bulk_size(&why, ex_addr(w, a->shared, l), o->bytes) ||
 			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
 			o->bytes))
 		return raise_refusal(w, x, l, &why);
-	if (o->bytes && a->what != PREFETCH && !ex_resolve(w, x, 1u << l,
-			a->what == PEER ? PS_shared : PS_global,
-			addr, o->bytes, 1, a->what == STORE, &p))
-		return false;
+	for (uint32_t at = 0, n; a->what != PREFETCH && span_masked(o->byte_mask, o->bytes, &at, &n);
+			at += n)
+		if (!ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global, addr + at, n, 1,
+				a->what == STORE, &p))
+			return false;
 	o->other = a->what == PEER ? SHARED_OFFSET(addr) : addr;
 	return true;
 }
@@ -279,6 +283,17 @@ static void add_pieces(struct warp_async *a, const struct bulk_op *o)
 				(enum tensor_swizzle)o->map.swizzle, o->shared + at + i), 16 }));
 }
 
+/* The bytes of both sides that .cp_mask names. */
+static void add_masked(struct warp_async *a, const struct bulk_op *o, bool want_global)
+{
+	a->spans.n = a->gspans.n = 0;
+	for (uint32_t at = 0, n; span_masked(o->byte_mask, o->bytes, &at, &n); at += n) {
+		vec_push(&a->spans, ((struct ev_span){ o->shared + at, n }));
+		if (want_global)
+			vec_push(&a->gspans, ((struct ev_gspan){ o->other + at, n }));
+	}
+}
+
 static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	const struct bulk_op *o)
 {
@@ -312,9 +327,14 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 	}
 	if (a->tensor && a->what != PREFETCH && !tensor_box_dense(&o->copy)) {
 		add_pieces(w->async, o);
-		b->spans = (struct ev_spans){ w->async->spans.at, (uint16_t)w->async->spans.n };
+		b->spans = (struct ev_spans){ w->async->spans.at, (uint32_t)w->async->spans.n };
 	}
-	if (w->sink->want_global && a->what != PREFETCH && a->what != PEER) {
+	if (a->masked) {
+		add_masked(w->async, o, w->sink->want_global);
+		b->spans = (struct ev_spans){ w->async->spans.at, (uint32_t)w->async->spans.n };
+		b->global = (struct ev_gspans){ w->async->gspans.at, (uint32_t)w->async->gspans.n };
+		b->bytes = b->spans.n ? b->bytes : 0;
+	} else if (w->sink->want_global && a->what != PREFETCH && a->what != PEER) {
 		w->async->gspans.n = 0;
 		if (a->tensor)
 			tensor_spans(&o->copy, add_span, w->async);
@@ -324,7 +344,7 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		if (a->tensor && a->what == STORE)
 			tensor_padding(&o->copy, add_span, w->async);
 		b->padding = (uint16_t)(w->async->gspans.n - inside);
-		b->global = (struct ev_gspans){ w->async->gspans.at, (uint16_t)w->async->gspans.n };
+		b->global = (struct ev_gspans){ w->async->gspans.at, (uint32_t)w->async->gspans.n };
 	}
 	ex_emit(w->cluster, &e);
 }
@@ -477,7 +497,8 @@ static struct args *args_of(struct decoder *d, struct xop *x)
 	return a;
 }
 
-/* mbarrier, {im2col offsets}, multicast mask; any further operands are cache policies. */
+/* mbarrier, {im2col offsets}, multicast mask; any further operands are cache policies, and the last
+ * one of .cp_mask the mask. */
 static bool more_operands(struct decoder *d, const struct ptx_insn *i, struct args *a, unsigned k)
 {
 	if (a->what == LOAD || a->what == PEER)
@@ -494,6 +515,11 @@ static bool more_operands(struct decoder *d, const struct ptx_insn *i, struct ar
 	a->pair = ptx_has(i, MOD_cta_group_2);
 	if (a->multicast)
 		a->mask = dec_src(d, &i->operand[k], TY_u16);
+	a->masked = ptx_has(i, MOD_cp_mask);
+	if (a->masked && (a->what != STORE || k >= i->noperands))
+		return dec_unsupported(d, "a byte mask of this bulk copy");
+	if (a->masked)
+		a->mask = dec_src(d, &i->operand[i->noperands - 1], TY_u16);
 	return true;
 }
 
@@ -510,8 +536,8 @@ static bool decode_plain(struct decoder *d, const struct ptx_insn *i, struct xop
 	bool store = what == STORE;
 	struct args *a;
 
-	if (ptx_has(i, MOD_cp_mask) || ptx_has(i, MOD_ignore_oob))
-		return dec_unsupported(d, "bulk copy with a byte mask or .ignore_oob");
+	if (ptx_has(i, MOD_ignore_oob))
+		return dec_unsupported(d, "bulk copy with .ignore_oob (PTX ISA 9.1)");
 	a = args_of(d, x);
 	a->what = (uint8_t)what;
 	a->shared = dec_addr(d, &i->operand[store ? 1 : 0]);

@@ -2,7 +2,7 @@
  *
  * Every lane has a stack of call frames and a stack of local memory. Arguments are copied from the
  * caller's .param variables (which are in its local frame) to the callee's, results are copied back
- * at the return. Registers of a function have columns of their own, above those of its callers.
+ * at the return. alloca lengthens the frame of the lane's function. Registers of a function have columns of their own, above those of its callers.
  * Only a recursive call saves the columns that it would overwrite. */
 #include "internal.h"
 
@@ -75,8 +75,9 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 {
 	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
 	uint32_t limit = w->worker->grid->k->local_stack;
-	struct call_frame f = { s->ret_pc, sp[l], s, NULL };
-	uint32_t top = sp[l] + s->caller->frame;
+	l32 *dynamic = r32(w, w->worker->grid->k->dynamic_slot);
+	struct call_frame f = { s->ret_pc, sp[l], dynamic[l], s, NULL };
+	uint32_t top = sp[l] + s->caller->frame + dynamic[l];
 
 	if (top > limit || to->frame > limit - top) {
 		ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, top, to->frame,
@@ -92,6 +93,7 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 			stack_of(w, l, sp[l] + s->arg[a].at), s->arg[a].bytes);
 	vec_push(&w->call[l], f);
 	sp[l] = top;
+	dynamic[l] = 0;
 	return true;
 }
 
@@ -164,6 +166,7 @@ enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes)
 			free(f.saved);
 		}
 		sp[l] = f.sp;
+		r32(w, w->worker->grid->k->dynamic_slot)[l] = f.dynamic;
 		back[l] = f.ret_pc;
 	}
 	if (w->mask & ~lanes)
@@ -192,6 +195,99 @@ DECODER(ret)
 	x->i.p = d->fn;
 	return true;
 }
+
+/* ---- dynamic allocation (ISA, "Stack Manipulation Instructions") ----
+ *
+ * The memory lies behind the frame of the function, and ends with it. Stack pointers are the first
+ * free byte. */
+
+enum { LEAST_ALIGN = 8, CALL_ALIGN = 16 };
+
+static void put_pointer(const struct warp *w, const struct xop *x, unsigned l, uint32_t at)
+{
+	if (x->o[2])
+		r64(w, x->o[0])[l] = at;
+	else
+		r32(w, x->o[0])[l] = at;
+}
+
+static uint64_t get_pointer(const struct warp *w, const struct xop *x, unsigned l)
+{
+	return x->o[2] ? r64(w, x->o[1])[l] : r32(w, x->o[1])[l];
+}
+
+static enum step op_alloca(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct exec_kernel *k = w->worker->grid->k;
+	const l32 *sp = r32(w, k->sp_slot);
+	l32 *dynamic = r32(w, k->dynamic_slot);
+	const uint64_t align = x->i.u;
+
+	for EACH_LANE(l, lanes) {
+		const uint64_t end = sp[l] + (uint64_t)x->o[3], size = get_pointer(w, x, l);
+		const uint64_t at = (end + dynamic[l] + align - 1) & -align;
+
+		if (size > k->local_stack || at + size > k->local_stack)
+			return ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, at, (uint32_t)size,
+				"alloca of %llu bytes, %u bytes of stack", (unsigned long long)size,
+				k->local_stack);
+		put_pointer(w, x, l, (uint32_t)at);
+		dynamic[l] = (uint32_t)(((at + size + CALL_ALIGN - 1) & -(uint64_t)CALL_ALIGN) - end);
+	}
+	return STEP_NEXT;
+}
+
+static enum step op_stacksave(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct exec_kernel *k = w->worker->grid->k;
+
+	for EACH_LANE(l, lanes)
+		put_pointer(w, x, l, r32(w, k->sp_slot)[l] + x->o[3] + r32(w, k->dynamic_slot)[l]);
+	return STEP_NEXT;
+}
+
+static enum step op_stackrestore(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct exec_kernel *k = w->worker->grid->k;
+
+	for EACH_LANE(l, lanes) {
+		const uint64_t at = get_pointer(w, x, l), end = r32(w, k->sp_slot)[l] + x->o[3];
+
+		if (at < end || at - end > r32(w, k->dynamic_slot)[l])
+			return ex_fault(w, x, 1u << l, FAULT_STACK, SP_LOCAL, at, 0,
+				"stackrestore of a pointer that is not of this function's stack");
+		r32(w, k->dynamic_slot)[l] = (uint32_t)(at - end);
+	}
+	return STEP_NEXT;
+}
+
+static bool decode_stack(struct decoder *d, const struct ptx_insn *i, struct xop *x, xfn fn)
+{
+	const enum ptx_type t = ptx_type_of(i, 0);
+
+	x->fn = fn;
+	x->o[2] = ptx_type_bits(t) == 64;
+	x->o[3] = d->fn->frame;
+	if (fn != op_stackrestore)
+		x->o[0] = dec_dst(d, &i->operand[0], t);
+	if (fn != op_stacksave)
+		x->o[1] = dec_src(d, &i->operand[fn == op_alloca], t);
+	return true;
+}
+
+DECODER(alloca)
+{
+	x->i.u = i->noperands > 2 ? (uint64_t)i->operand[2].imm : LEAST_ALIGN;
+	if (x->i.u < LEAST_ALIGN)
+		x->i.u = LEAST_ALIGN;
+	if (x->i.u & (x->i.u - 1))
+		return dec_unsupported(d, "an alignment that is no power of two");
+	return decode_stack(d, i, x, op_alloca);
+}
+DECODER(stacksave) { return decode_stack(d, i, x, op_stacksave); }
+DECODER(stackrestore) { return decode_stack(d, i, x, op_stackrestore); }
+
+/* ---- calls of functions that the executor implements ---- */
 
 static enum step op_builtin(struct warp *w, const struct xop *x, uint32_t lanes)
 {

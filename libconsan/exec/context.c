@@ -223,6 +223,7 @@ static void warp_begin(struct warp *w)
 			memset(w->r + (z & ~3u), 0, (size_t[]){ 4, 64, 128, 256 }[z & 3]);
 		}
 	memset(w->r + k->sp_slot, 0, 4 * LANES);
+	memset(w->r + k->dynamic_slot, 0, 4 * LANES);
 	if (k->local_stack)
 		memset(w->local, 0, (size_t)k->local_stack * LANES);
 	drop_calls(w);

@@ -208,7 +208,7 @@ struct exec_launch {
 	uint64_t seed;             /* 0: the canonical schedule */
 	const struct exec_control *control; /* NULL, or the schedule of a coupled kernel */
 	enum exec_async async;
-	enum exec_reads reads;     /* of kernels whose clusters are coupled */
+	enum exec_reads reads;
 	unsigned jobs;             /* worker threads, 0: all cores */
 	double timeout;            /* seconds, 0: none */
 	const struct exec_observer *observer; /* NULL: run unchecked */

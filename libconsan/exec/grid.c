@@ -2,7 +2,6 @@
 #include <xmmintrin.h>
 
 #include "clc.h"
-#include "reads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,6 +213,24 @@ static void count_sites(const struct grid *g, struct exec_result *r)
 	}
 }
 
+/* Also if a handler of a signal ends this thread: the grid is on its stack. */
+static void join_workers(void *user)
+{
+	struct grid *g = user;
+
+	for (unsigned i = 1; i < g->threads; i++)
+		if (g->worker[i].started)
+			pthread_join(g->worker[i].thread, NULL);
+}
+
+static void abandon(void *user)
+{
+	struct grid *g = user;
+
+	atomic_store(&g->stopped, true);
+	join_workers(g);
+}
+
 static void run(struct grid *g)
 {
 	/* The watched program may flush subnormals or use another rounding mode, and threads
@@ -228,9 +245,10 @@ static void run(struct grid *g)
 		wk->index = i;
 		wk->seen = base_alloc(g->k->ncode * sizeof *wk->seen);
 	}
+	pthread_cleanup_push(abandon, g);
 	worker_run(&g->worker[0]);
-	for (unsigned i = 1; i < g->threads; i++)
-		pthread_join(g->worker[i].thread, NULL);
+	pthread_cleanup_pop(false);
+	join_workers(g);
 	_mm_setcsr(csr);
 }
 
@@ -243,7 +261,7 @@ static void result(struct grid *g, struct exec_result *r)
 		r->ctas += wk->ctas;
 		r->warp_ops += wk->ops;
 		r->events += wk->events;
-		r->reads_given_up |= reads_given_up(wk->reads);
+		r->reads_given_up |= wk->reads_given_up;
 	}
 	count_sites(g, r);
 	r->status = g->status;

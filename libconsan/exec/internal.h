@@ -85,6 +85,7 @@ struct exec_kernel {
 				    kernel */
 	uint32_t class_at[RC_COUNT]; /* byte offset of column 0 */
 	uint32_t sp_slot;        /* u32: the lanes' stack pointers */
+	uint32_t dynamic_slot;   /* u32: bytes that each lane's function has allocated behind its frame */
 	uint32_t reg_bytes;
 	struct kconst *konst; size_t nkonst;
 	uint32_t local_stack;    /* bytes of stack per lane */
@@ -201,6 +202,7 @@ struct worker {
 	struct grid *grid;
 	unsigned index;
 	pthread_t thread;
+	bool started;              /* the thread */
 	VEC(struct xresident) resident; /* in the order they started */
 	size_t due_from, due_to; /* no resident outside of these is due or stale */
 	struct cluster *idle;    /* contexts to reuse */
@@ -212,7 +214,8 @@ struct worker {
 	void *scratch;           /* ex_scratch() */
 	size_t scratch_bytes;
 	struct wg_book wg_book;  /* ex_wg_book() */
-	struct reads *reads;     /* reads.h; or NULL */
+	struct reads *reads;     /* reads.h, of all its clusters; or NULL */
+	bool reads_given_up;     /* exec_result.reads_given_up */
 	/* sched.c */
 	uint64_t ticks;          /* ops of all its clusters so far */
 	unsigned window;         /* clusters kept resident, even if none of them waits */

@@ -97,7 +97,8 @@ static void lay_columns(struct exec_kernel *k)
 		at += most[c] * reg_class_bytes((enum reg_class)c);
 	}
 	k->sp_slot = (at + 63) & ~63u;
-	k->reg_bytes = k->sp_slot + 128;
+	k->dynamic_slot = k->sp_slot + 128;
+	k->reg_bytes = k->dynamic_slot + 128;
 }
 
 /* Turns columns into slots. */
@@ -123,7 +124,7 @@ static void place_registers(const struct exec_kernel *k, struct kfunc *fn)
 	}
 }
 
-/* Deepest stack: the longest chain of frames, and space for recursion. */
+/* Deepest stack: the longest chain of frames, and space for recursion and dynamic allocation. */
 static uint32_t stack_bytes(const struct exec_kernel *k)
 {
 	uint32_t *deep = base_alloc(k->nfn * sizeof *deep);
@@ -139,6 +140,7 @@ static uint32_t stack_bytes(const struct exec_kernel *k)
 			const struct ptx_func *g = NULL;
 			uint32_t t;
 
+			open |= in->op == OP_alloca;
 			if (in->op != OP_call || !in->noperands)
 				continue;
 			if (in->operand[0].kind == PO_FUNC && in->operand[0].func)

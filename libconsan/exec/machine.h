@@ -128,6 +128,7 @@ struct frag {
 struct call_frame {        /* return address of one lane, see call.c */
 	uint32_t ret_pc;
 	uint32_t sp;               /* the caller's stack pointer */
+	uint32_t dynamic;          /* bytes that the caller has allocated behind its frame */
 	const struct call_site *site;
 	unsigned char *saved;      /* the caller's registers, recursive calls only */
 };

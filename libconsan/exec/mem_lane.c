@@ -13,7 +13,7 @@ REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
 	if (!reach_halves(r, h) || (h[0].stride & ~4) || (h[1].stride & ~4))
 		return false;
 	for (unsigned k = 0; k < 2; k++) {
-		const unsigned char *p = r->base + h[k].first + 16 * k * (uint32_t)h[k].stride + at;
+		const unsigned char *p = reach_bytes(r, h[k].first + 16 * k * (uint32_t)h[k].stride + at);
 
 		if (h[k].stride) {
 			memcpy(d + 16 * k, p, 64);
@@ -34,7 +34,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	unsigned at = v * size;
 #define LOAD(T) do { \
 	T *d = to; \
-	const unsigned char *from = r->base + r->first; \
+	const unsigned char *from = reach_bytes(r, r->first); \
 	if (lanes == FULL && r->affine && !r->stride) { \
 		const T one = *(const T *)(from + at); \
 		for (unsigned l = 0; l < LANES; l++) \
@@ -52,7 +52,7 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 		; \
 	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = *(const T *)(r->base + reach_off(r, l) + at); \
+			d[l] = *(const T *)reach_bytes(r, reach_off(r, l) + at); \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			d[l] = *(const T *)(reach_at(r, l) + at); \
@@ -82,19 +82,21 @@ static __attribute__((noinline)) void widen(const void *t, unsigned size, bool s
 	}
 }
 
-/* The lanes that read an older value, in the executor's reads. Only of global memory. */
+/* The lanes that read an older value, in the executor's reads */
 static __attribute__((noinline)) uint32_t old_lanes(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r, unsigned size, unsigned vec)
 {
 	const uint32_t order = x->o[MX_ORDER];
 	uint64_t addr[LANES];
-	uint32_t global = 0;
+	uint32_t known = 0;
 
 	for EACH_LANE(l, lanes) {
-		addr[l] = r->mixed ? r->place[l].addr : reach_off(r, l);
-		global |= (uint32_t)(!r->mixed || r->place[l].space == SP_GLOBAL) << l;
+		const enum ev_space space = r->mixed ? r->place[l].space : r->space;
+
+		addr[l] = (uintptr_t)reach_at(r, l);
+		known |= (uint32_t)(space == SP_GLOBAL || space == SP_SHARED) << l;
 	}
-	return reads_load(w, global, addr, size, vec, (enum ev_sem)(uint8_t)order,
+	return reads_load(w, known, addr, size, vec, (enum ev_sem)(uint8_t)order,
 		(enum ev_scope)(uint8_t)(order >> 8));
 }
 
@@ -139,7 +141,7 @@ REACH_INLINE enum step load(struct warp *w, const struct xop *x,
 		return STEP_FAULT;
 	if (!reach_begin(w, x, lanes, MODE_READ, &r, &held))
 		return STEP_PARK;
-	if (__builtin_expect(held && w->worker->reads, 0))
+	if (x->o[MX_ORDER] & 255 && __builtin_expect(w->cluster->reads != NULL, 0))
 		old = old_lanes(w, x, lanes, &r, FORM_ATOM(form), form & FORM_WHOLE ? 1 : vec);
 	if (old)
 		emit_load(w, x, lanes, old, size * vec, FORM_ATOM(form), &r);
@@ -170,10 +172,10 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #define STORE(T) do { \
 	const T *s = from; \
 	if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
-		memcpy(r->base + r->first + at, s, LANES * sizeof(T)); \
+		memcpy(reach_bytes(r, r->first + at), s, LANES * sizeof(T)); \
 	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
-			*(T *)(r->base + reach_off(r, l) + at) = s[l]; \
+			*(T *)reach_bytes(r, reach_off(r, l) + at) = s[l]; \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			*(T *)(reach_at(r, l) + at) = s[l]; \

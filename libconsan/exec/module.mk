@@ -11,4 +11,4 @@ SIMD_SRC += $(addprefix libconsan/exec/, \
 	atom.c mem_lane.c mma_tile.c num_rows.c \
 	tcgen05_tile.c wgmma_tile.c ops/arith.c ops/bits.c \
 	ops/carry.c ops/cvt.c ops/float.c ops/half.c ops/int.c ops/mov.c ops/pred.c \
-	ops/warp.c)
+	ops/video.c ops/warp.c)

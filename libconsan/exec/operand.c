@@ -114,7 +114,7 @@ static bool entry_param(const struct decoder *d, const struct ptx_var *v)
 {
 	const struct ptx_func *f = d->k->func;
 
-	return v->space == PS_param && v >= f->param && v < f->param + f->nparam;
+	return v->space == PS_param && ptx_var_in(v, f->param, f->nparam);
 }
 
 /* Offset of a local or param variable in its function's frame. */
@@ -122,9 +122,9 @@ static uint32_t frame_place(const struct decoder *d, const struct ptx_var *v)
 {
 	const struct ptx_func *f = d->fn->f;
 
-	if (v >= f->param && v < f->param + f->nparam)
+	if (ptx_var_in(v, f->param, f->nparam))
 		return d->fn->params_at + (uint32_t)v->offset;
-	if (v >= f->ret && v < f->ret + f->nret)
+	if (ptx_var_in(v, f->ret, f->nret))
 		return d->fn->rets_at + (uint32_t)v->offset;
 	return d->fn->body_at + (uint32_t)v->offset;
 }

@@ -30,7 +30,7 @@ enum { MX_ADDR = 4, MX_IMM, MX_FORM, MX_ORDER };
 #define ORDER_FLAG (1u << 25) /* a strong load that polls a flag (ptx/flag.h) */
 
 struct reach {
-	unsigned char *base;     /* lane l's bytes are at base + off[l] */
+	uintptr_t base;          /* lane l's bytes are at base + off[l]; 0: offsets are addresses */
 	bool mixed;              /* in mixed spaces they are at place[l].host */
 	bool narrow;             /* the offsets are in off32 */
 	bool affine;             /* off[l] = first + l * stride for the active lanes */
@@ -88,7 +88,7 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 	struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
 
 	r->mixed = true;
-	r->base = NULL;
+	r->base = 0;
 	r->affine = false;
 	r->narrow = false;
 	r->first = 0;
@@ -110,7 +110,7 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 
 REACH_INLINE void reach_is_shared(struct warp *w, struct reach *r)
 {
-	r->base = w->cta->shared;
+	r->base = (uintptr_t)w->cta->shared;
 	r->mixed = false;
 	r->space = SP_SHARED;
 	r->cta = w->cta;
@@ -162,7 +162,7 @@ REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lan
 	if (__builtin_expect(h->hi - h->lo < bytes || (write && h->read_only)
 		|| ((v64_above(in, h->hi - h->lo - bytes) | v64_bits(a, align - 1)) & lanes), 0))
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
-	r->base = NULL;
+	r->base = 0;
 	r->mixed = false;
 	r->space = space == PS_const ? SP_CONST : SP_GLOBAL;
 	r->cta = NULL;
@@ -178,7 +178,7 @@ REACH_INLINE bool reach_local(struct warp *w, const struct xop *x, uint32_t lane
 	if (bytes > limit || ((v64_above(a, limit - bytes) | v64_bits(a, align - 1)) & lanes))
 		return reach_each(w, x, lanes, PS_local, bytes, align, write, r);
 	reach_stride64(r, lanes, v64_sum(a, v64_iota((int32_t)limit)));
-	r->base = w->local;
+	r->base = (uintptr_t)w->local;
 	r->mixed = false;
 	r->space = SP_LOCAL;
 	r->cta = NULL;
@@ -220,9 +220,15 @@ REACH_INLINE uint64_t reach_off(const struct reach *r, unsigned l)
 	return r->narrow ? r->off32[l] : r->off[l];
 }
 
+/* The bytes at an offset, in a space that is not mixed */
+REACH_INLINE unsigned char *reach_bytes(const struct reach *r, uint64_t off)
+{
+	return (unsigned char *)(r->base + off);
+}
+
 REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 {
-	return r->mixed ? r->place[l].host : r->base + reach_off(r, l);
+	return r->mixed ? r->place[l].host : reach_bytes(r, reach_off(r, l));
 }
 
 /* Each half of the warp is affine by itself, as where a warp is two rows of 16 threads: lane 0's

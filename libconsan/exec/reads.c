@@ -63,7 +63,7 @@ void reads_sc(struct reads *r, struct reads_cluster *k, struct thread *t, enum e
 	reads_join(r, &k->sc, t->now);
 }
 
-static void thread_clear(struct thread *t)
+void reads_clear(struct thread *t)
 {
 	view_put(t->now);
 	for (unsigned d = 0; d < READS_DISTANCES; d++) {
@@ -230,6 +230,24 @@ static struct message *push(struct reads *r, struct reads_location *l)
 	return &l->m[l->n - 1];
 }
 
+/* ---- all locations of a range ---- */
+
+typedef void (*location_fn)(struct reads *r, struct reads_location *l, struct thread *t);
+
+static void each_in(struct reads *r, uint64_t at, uint64_t bytes, location_fn f, struct thread *t)
+{
+	if (bytes / 16 > r->location.n) {
+		for (size_t i = 0; i < r->location.n; i++)
+			if (overlap(&r->location.at[i], at, bytes))
+				f(r, &r->location.at[i], t);
+		return;
+	}
+	for (uint64_t p = at; p < at + bytes; p = (p | 15) + 1)
+		for (uint32_t i = first_at(r, p); i; i = r->location.at[i - 1].next)
+			if (overlap(&r->location.at[i - 1], at, bytes))
+				f(r, &r->location.at[i - 1], t);
+}
+
 /* ---- strong accesses of one lane ---- */
 
 struct reader {
@@ -299,6 +317,18 @@ static void write_lane(const struct reader *x, const struct event_access *a, uin
 		r->floor.at[number_of(r, l)] = m->time;
 }
 
+uint64_t reads_shared(const struct reads_cluster *k, unsigned cta, uint64_t at)
+{
+	return (uintptr_t)k->cluster->cta[cta].shared + at;
+}
+
+static uint64_t place(const struct reads_cluster *k, const struct event_access *a, unsigned lane)
+{
+	const uint64_t at = lane_addr(&a->at, lane);
+
+	return a->space == SP_SHARED ? reads_shared(k, a->owner, at) : at;
+}
+
 void reads_write(struct reads_cluster *k, const struct event *e)
 {
 	const struct event_access *a = &e->access;
@@ -309,7 +339,7 @@ void reads_write(struct reads_cluster *k, const struct event *e)
 		const struct reader x = reader_of(k, e->cta, e->warp, l, a->sem, a->scope);
 
 		for (unsigned at = 0; at < a->bytes; at += size)
-			write_lane(&x, a, lane_addr(&a->at, l) + at, size);
+			write_lane(&x, a, place(k, a, l) + at, size);
 	}
 }
 
@@ -467,21 +497,15 @@ bool reads_spun(struct warp *w)
 
 /* ---- weak accesses and other owners ---- */
 
-static void touch_weakly(struct reads_cluster *k, struct thread *t, bool writes, uint64_t at,
-	uint64_t end)
+static void read_weakly(struct reads *r, struct reads_location *l, struct thread *t)
 {
-	struct reads *r = k->reads;
+	raise(r, &t->now, number_of(r, l), l->m[l->n - 1].time);
+}
 
-	for (uint64_t p = at; p < end; p = (p | 15) + 1)
-		for (uint32_t i = first_at(r, p); i; i = r->location.at[i - 1].next) {
-			struct reads_location *l = &r->location.at[i - 1];
-
-			if (!overlap(l, at, end - at))
-				continue;
-			if (writes)
-				keep_newest(r, l);
-			raise(r, &t->now, i - 1, l->m[l->n - 1].time);
-		}
+static void write_weakly(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	keep_newest(r, l);
+	read_weakly(r, l, t);
 }
 
 /* What a weak access reads or writes is the newest value, and the thread has seen it. After a
@@ -492,31 +516,41 @@ void reads_weak(struct reads_cluster *k, const struct event *e)
 
 	if (a->flags & ACCESS_NONCOHERENT || !k->reads->location.n)
 		return;
-	for EACH_LANE(l, e->lanes) {
-		const uint64_t at = lane_addr(&a->at, l);
+	for EACH_LANE(l, e->lanes)
+		each_in(k->reads, place(k, a, l), a->bytes,
+			a->mode & MODE_WRITE ? write_weakly : read_weakly,
+			reader_of(k, e->cta, e->warp, l, a->sem, a->scope).t);
+}
 
-		touch_weakly(k, reader_of(k, e->cta, e->warp, l, a->sem, a->scope).t,
-			a->mode & MODE_WRITE, at, at + a->bytes);
-	}
+static void forget(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	(void)t;
+	keep_newest(r, l);
+	l->newest_only = true;
 }
 
 void reads_forget(struct reads_cluster *k, uint64_t at, uint64_t bytes)
 {
-	struct reads *r = k->reads;
-
-	for (size_t i = 0; i < r->location.n; i++) {
-		struct reads_location *l = &r->location.at[i];
-
-		if (!overlap(l, at, bytes))
-			continue;
-		keep_newest(r, l);
-		l->newest_only = true;
-	}
+	each_in(k->reads, at, bytes, forget, NULL);
 }
 
-/* ---- a launch, a cluster ---- */
+static void renew(struct reads *r, struct reads_location *l, struct thread *t)
+{
+	(void)t;
+	keep_newest(r, l);
+	message_clear(&l->m[0]);
+	r->floor.at[number_of(r, l)] = r->time;
+	l->newest_only = false;
+}
 
-struct reads *reads_open(const struct exec_launch *l)
+void reads_renew(struct reads *r, uint64_t at, uint64_t bytes)
+{
+	each_in(r, at, bytes, renew, NULL);
+}
+
+/* ---- a launch ---- */
+
+struct reads *reads_open(const struct exec_launch *l, uint64_t id)
 {
 	struct reads *r;
 
@@ -524,13 +558,13 @@ struct reads *reads_open(const struct exec_launch *l)
 		return NULL;
 	r = base_alloc(sizeof *r);
 	r->which = l->reads;
-	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull;
+	r->rng = (l->seed + 1) * 0x9e3779b97f4a7c15ull ^ id * 0xbf58476d1ce4e5b9ull;
 	return r;
 }
 
 bool reads_given_up(const struct reads *r)
 {
-	return r && r->off;
+	return r->off;
 }
 
 void reads_close(struct reads *r)
@@ -547,49 +581,4 @@ void reads_close(struct reads *r)
 	vec_free(&r->floor);
 	free(r->bucket);
 	free(r);
-}
-
-static void on_event(struct event_sink *s, const struct event *e)
-{
-	struct reads_cluster *k = (struct reads_cluster *)s;
-	const bool global = e->kind == EV_HEAP
-		|| (e->kind == EV_ACCESS && e->access.space == SP_GLOBAL);
-
-	reads_synchronize(k, e);
-	if (k->to && (!global || k->to->want_global))
-		k->to->event(k->to, e);
-}
-
-struct event_sink *reads_begin(struct cluster *c, struct event_sink *to)
-{
-	const uint32_t warps = c->info.nctas * c->info.warps_per_cta;
-	struct reads_cluster *k;
-
-	if (!c->worker->reads)
-		return to;
-	k = base_alloc(sizeof *k);
-	*k = (struct reads_cluster){ .sink = { .event = on_event, .want_global = true }, .to = to,
-		.reads = c->worker->reads, .cluster = c,
-		.thread = base_alloc(warps * LANES * sizeof *k->thread),
-		.overlooked = base_alloc(warps * sizeof *k->overlooked) };
-	c->reads = k;
-	return &k->sink;
-}
-
-struct event_sink *reads_end(struct cluster *c)
-{
-	struct reads_cluster *k = c->reads;
-	struct event_sink *to = k ? k->to : c->sink;
-
-	if (!k)
-		return to;
-	for (uint32_t i = 0; i < c->info.nctas * c->info.warps_per_cta * LANES; i++)
-		thread_clear(&k->thread[i]);
-	thread_clear(&k->hub);
-	view_put(k->sc);
-	free(k->thread);
-	free(k->overlooked);
-	free(k);
-	c->reads = NULL;
-	return to;
 }

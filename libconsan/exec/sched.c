@@ -76,7 +76,7 @@ void sched_begin(struct worker *wk)
 	wk->early = wk->grid->coupled && wk->grid->k->info.polls && !l->seed && !l->control;
 	wk->last = UINT32_MAX;
 	wk->due_from = SIZE_MAX;
-	wk->reads = wk->grid->coupled ? reads_open(l) : NULL;
+	wk->reads = wk->grid->coupled ? reads_open(l, 0) : NULL;
 }
 
 void sched_due(struct worker *wk, size_t slot)

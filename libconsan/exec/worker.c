@@ -3,6 +3,7 @@
 #include "reads.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define WAITERS 8 /* clusters that may be resident before the first of them writes a flag */
@@ -21,6 +22,8 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static const int own_fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+
 static void *thread_main(void *arg)
 {
 	worker_run(arg);
@@ -31,16 +34,27 @@ static void spread(struct grid *g)
 {
 	const uint64_t next = atomic_load(&g->next);
 	const struct exec_observer *o = g->l->observer;
+	sigset_t all, old;
 
 	if (o && o->disputed && o->disputed(o->user))
 		return;
 	if (g->order && next < g->nclusters)
 		qsort(g->order + next, g->nclusters - next, sizeof *g->order, ascending);
 	g->spread = true;
+	/* signals are for the program's threads: a handler may end the thread that it runs on */
+	sigfillset(&all);
+	for (size_t i = 0; i < ARRAY_SIZE(own_fault); i++)
+		sigdelset(&all, own_fault[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	g->threads = g->jobs;
-	for (unsigned i = 1; i < g->jobs; i++)
-		if (pthread_create(&g->worker[i].thread, NULL, thread_main, &g->worker[i]))
-			base_die("cannot start the thread of worker %u", i);
+	for (unsigned i = 1; i < g->jobs; i++) {
+		struct worker *wk = &g->worker[i];
+
+		wk->started = !pthread_create(&wk->thread, NULL, thread_main, wk);
+		if (!wk->started) /* with fewer threads the launch takes longer */
+			atomic_store(&wk->stuck_at, UINT64_MAX);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 static bool cut_off(struct grid *g, uint64_t id)

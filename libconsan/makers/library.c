@@ -62,6 +62,16 @@ VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const ch
 		origin_put(cubin, cubin_bytes, ptx, strnlen(ptx, ptx_bytes));
 }
 
+/* Python's function for the frames of a launch, which both backends read (session/python_stack.c). frames:
+ * writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost first, at
+ * most n bytes, and returns their number; 0: the thread runs no Python code. NULL: none. */
+VISIBLE consan_frames *_Atomic consan_run_frames;
+VISIBLE _Atomic bool consan_run_gluon;
+VISIBLE void consan_run_on_stack(consan_frames *frames)
+{
+	consan_run_frames = frames;
+}
+
 /* ---- copies of the libraries ---- */
 
 static bool is_file(const char *path, enum library l)
@@ -171,6 +181,23 @@ static bool is_name(const char *name, const char *wanted)
 	return !strcmp(name, wanted);
 }
 
+/* A function of a library that the CPU backend does (libconsan/cuda/lib_calls.def): programs that are linked with the
+ * library find it first, as the CPU backend is preloaded; so must those that look it up. NULL: it is not. */
+static void *emulated(void *handle, const char *name)
+{
+	static const char cpu[] = "/libconsan-cuda.so";
+	void *ours;
+	Dl_info info;
+
+	if (strncmp(name, "cublas", 6) && strncmp(name, "cufft", 5) && strncmp(name, "curand", 6)
+			&& strncmp(name, "cupti", 5))
+		return NULL;
+	ours = real_dlsym(handle, name) ? real_dlsym(RTLD_DEFAULT, name) : NULL;
+	if (!ours || !dladdr(ours, &info) || !strstr(info.dli_fname, cpu))
+		return NULL;
+	return ours;
+}
+
 /* The function of ours for dlsym(); NULL: the real one does the rest. */
 __attribute__((visibility("hidden"))) void *replacement(void *handle, const char *name);
 void *replacement(void *handle, const char *name)
@@ -182,8 +209,11 @@ void *replacement(void *handle, const char *name)
 	void *real;
 
 	find_dlsym();
-	if (!name || handle == RTLD_DEFAULT || handle == RTLD_NEXT
-			|| (strncmp(name, "nv", 2) && strncmp(name, "__nv", 4)))
+	if (!name || handle == RTLD_DEFAULT || handle == RTLD_NEXT)
+		return NULL;
+	if (name[0] == 'c')
+		return emulated(handle, name);
+	if (strncmp(name, "nv", 2) && strncmp(name, "__nv", 4))
 		return NULL;
 	for (size_t k = 0; k < ARRAY_SIZE(replacements) && !r; k++)
 		if (is_name(name, replacements[k].name))

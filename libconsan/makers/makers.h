@@ -25,6 +25,12 @@ void *maker_call(const struct maker *m, const char *name);
  * remembers that the cubin was made from this PTX. */
 void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const char *ptx, size_t ptx_bytes);
 
+/* Exported, for the Python package. */
+typedef size_t consan_frames(char *to, size_t n);
+extern consan_frames *_Atomic consan_run_frames;
+extern _Atomic bool consan_run_gluon; /* the program has kernels of Gluon */
+void consan_run_on_stack(consan_frames *frames);
+
 /* What on_NAME() returns if the library or a function of it cannot be found. */
 enum { MAKER_FAILED = 11 };
 

@@ -22,7 +22,7 @@
 
 static const char *folder(void)
 {
-	const char *dir = getenv(ORIGIN_ENV);
+	const char *dir = base_environ(ORIGIN_ENV);
 
 	return dir && *dir ? dir : NULL;
 }

@@ -225,7 +225,7 @@ static bool ordinary(struct parser *p, struct ptx_insn *i)
 	if (!operand_all(p))
 		return false;
 	n = p->stack.n - first;
-	if (!table_fits(i->op, p->stack.at + first, n))
+	if (!table_fits(i->op, n ? p->stack.at + first : NULL, n))
 		i->op = OP_unknown;
 	i->noperands = (uint8_t)n;
 	i->operand = operand_keep(p, first);

@@ -19,6 +19,8 @@ enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000, FLAG_ARCH = 0x100000, FLAG_FAMILY 
 
 /* Larger than any PTX text; bounds the allocation for a damaged header. */
 #define UNPACKED_MAX (UINT64_C(1) << 31)
+/* So is what an image of a few bytes unpacks to: text shrinks to a tenth or a hundredth. */
+#define FACTOR_MAX 1024
 
 static uint16_t u16(const uint8_t *p)
 {
@@ -127,7 +129,8 @@ char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct consan_e
 {
 	char *to;
 
-	if (image->unpacked >= UNPACKED_MAX || image->bytes >= UNPACKED_MAX) {
+	if (image->unpacked >= UNPACKED_MAX || image->bytes >= UNPACKED_MAX
+			|| image->unpacked / FACTOR_MAX > image->bytes) {
 		err_set(e, CONSAN_ERR_FATBIN, 0, 0, "an image claims to be %llu bytes long",
 			(unsigned long long)image->unpacked);
 		return NULL;

@@ -87,7 +87,11 @@ enum ptx_operand_kind {
 struct ptx_operand {
 	uint8_t kind;
 	bool negated;              /* !p */
+	bool minus;                /* -a, of vmad */
 	uint8_t elem;              /* 1 + component for .x .y .z .w of a vector register, 0: none */
+	uint8_t part_bits, nparts; /* selector of a video instruction: 8 (.b..) or 16 (.h..), and its
+				      digits; 0: none */
+	uint16_t parts;            /* the digits, 4 bits each, the last one lowest */
 	uint16_t n;                /* PO_VEC, PO_PAIR, PO_TADDR: operands at list */
 	uint32_t reg;
 	uint16_t sreg;             /* enum ptx_sreg */
@@ -228,6 +232,11 @@ struct ptx_module {
 struct ptx_module *ptx_parse(const char *name, const char *text, size_t n,
 	struct consan_err *e);
 void ptx_free(struct ptx_module *m);
+/* Is v one of these n variables? at may be NULL if there are none. */
+static inline bool ptx_var_in(const struct ptx_var *v, const struct ptx_var *at, size_t n)
+{
+	return n && v >= at && v < at + n;
+}
 const struct ptx_func *ptx_find(const struct ptx_module *m, const char *name);
 
 /* Prints the IR as PTX again, one instruction a line (consan dump): scopes are

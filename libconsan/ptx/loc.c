@@ -206,6 +206,7 @@ bool loc_directive(struct parser *p)
 bool loc_file(struct parser *p)
 {
 	struct loc_table *t = p->locs;
+	struct text name = { 0 };
 	uint64_t n, skip;
 
 	lex_next(&p->l);
@@ -215,7 +216,9 @@ bool loc_file(struct parser *p)
 		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a file name");
 	while (t->file.n <= n)
 		vec_push(&t->file, NULL);
-	t->file.at[n] = arena_strndup(p->keep, p->l.at, p->l.n);
+	visible_add(&name, p->l.at, p->l.n);
+	t->file.at[n] = arena_strndup(p->keep, name.n ? name.at : "", name.n);
+	text_free(&name);
 	lex_next(&p->l);
 	while (parse_take(p, ','))
 		if (!parse_number(p, &skip))

@@ -20,8 +20,7 @@ static bool moves(const struct parser *p, const struct ptx_var *v)
 {
 	const struct ptx_func *f = &p->fn->f;
 
-	return !(v >= f->param && v < f->param + f->nparam) &&
-		!(v >= f->ret && v < f->ret + f->nret);
+	return !ptx_var_in(v, f->param, f->nparam) && !ptx_var_in(v, f->ret, f->nret);
 }
 
 /* Pops the operands from `first` on. */
@@ -52,6 +51,25 @@ static void fold(struct parser *p, size_t first, enum ptx_operand_kind kind)
 
 	o->list = list;
 	o->n = (uint16_t)n;
+}
+
+/* .b3210, .h1: parts of a register, of video instructions */
+static bool parts(struct parser *p, struct ptx_operand *o)
+{
+	const char *at = p->l.at;
+	const size_t most = *at == 'b' ? 4 : *at == 'h' ? 2 : 0, n = p->l.n - 1;
+
+	if (o->kind != PO_REG || !n || n > most)
+		return false;
+	for (size_t k = 1; k <= n; k++) {
+		if (at[k] < '0' || at[k] >= '0' + (int)(2 * most))
+			return false;
+		o->parts = (uint16_t)(o->parts << 4 | (at[k] - '0'));
+	}
+	o->part_bits = *at == 'b' ? 8 : 16;
+	o->nparts = (uint8_t)n;
+	lex_next(&p->l);
+	return true;
 }
 
 /* .x .y .z .w (or .r .g .b .a) of a vector register */
@@ -131,7 +149,7 @@ bool operand_named(struct parser *p)
 		o = operand_push(p, PO_REG);
 		o->reg = reg;
 		lex_next(l);
-		return l->kind != T_WORD || component(p, o);
+		return l->kind != T_WORD || parts(p, o) || component(p, o);
 	}
 	o = operand_push(p, PO_NONE);
 	if (n->bind && n->bind->kind == B_VAR) {
@@ -257,8 +275,14 @@ bool operand_one(struct parser *p)
 			p->stack.at[first].negated = true;
 			return true;
 		}
-		if (parse_take(p, '-'))
-			return number(p, true);
+		if (parse_take(p, '-')) {
+			if (p->l.kind != T_NAME)
+				return number(p, true);
+			if (!operand_named(p))
+				return false;
+			p->stack.at[first].minus = true;
+			return true;
+		}
 		if (parse_take(p, '~')) {
 			if (!number(p, false))
 				return false;

@@ -4,7 +4,7 @@
 
 enum ev_sem ptx_sem_of(const struct ptx_insn *i, enum ev_sem none)
 {
-	if (ptx_has(i, MOD_mmio))
+	if (ptx_has(i, MOD_mmio) && !ptx_has(i, MOD_release))
 		return SEM_MMIO;
 	switch (ptx_pick(i, MG_sem)) {
 	case MOD_volatile: return SEM_VOLATILE;

@@ -106,7 +106,7 @@ static void print_reg(struct printer *p, uint32_t reg)
 static void print_var(struct printer *p, const struct ptx_var *v)
 {
 	say(p, v->name);
-	if (p->f && v->func == p->f && v >= p->f->var && v < p->f->var + p->f->nvar &&
+	if (p->f && v->func == p->f && ptx_var_in(v, p->f->var, p->f->nvar) &&
 	    shared_name(p, v->name))
 		text_printf(p->out, "$v%u", v->index);
 }
@@ -287,6 +287,10 @@ static void print_component(struct printer *p, const struct ptx_operand *o)
 {
 	if (o->elem)
 		text_printf(p->out, ".%c", "xyzw"[o->elem - 1]);
+	if (o->nparts)
+		text_printf(p->out, ".%c", o->part_bits == 8 ? 'b' : 'h');
+	for (unsigned k = o->nparts; k-- > 0;)
+		text_printf(p->out, "%u", o->parts >> 4 * k & 15);
 }
 
 /* The text between the brackets of PO_ADDR. */
@@ -309,6 +313,8 @@ static void print_operand(struct printer *p, const struct ptx_operand *o)
 {
 	if (o->negated)
 		say(p, "!");
+	if (o->minus)
+		say(p, "-");
 	switch ((enum ptx_operand_kind)o->kind) {
 	case PO_NONE:
 		break;

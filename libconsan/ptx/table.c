@@ -80,7 +80,7 @@ struct item {
 };
 
 struct arg {
-	bool pair, optional, written;
+	bool pair, optional, written, parts, minus;
 	enum { ARG_VALUE, ARG_ADDRESS, ARG_EITHER } kind;
 };
 
@@ -242,8 +242,11 @@ static void compile_operands(unsigned op)
 		}
 		a->optional = *s == '{';
 		s += strspn(s, "{, ");
+		a->minus = *s == '-';
+		s += a->minus;
 		a->kind = *s == '[' ? ARG_ADDRESS : *s == '?' ? ARG_EITHER : ARG_VALUE;
 		a->written = *s == 'd' || *s == 'e';
+		a->parts = s[1] == '.';
 		s += strcspn(s, ",{}|");
 		if (*s == '|') {
 			a->pair = true;
@@ -356,6 +359,24 @@ static bool matches(unsigned op, const uint16_t *w, unsigned n, struct spelling 
 	return true;
 }
 
+/* st.async and red.async without an mbarrier are a st and a red with release semantics (ISA 9.7.9.12),
+ * of which no thread is told that they are complete. */
+static void without_mbarrier(struct spelling *s)
+{
+	bool release = false, completes = false;
+
+	for (unsigned k = 0; k < s->nmods; k++) {
+		release |= s->mod[k] == MOD_release;
+		completes |= mod_row[s->mod[k]].group == MG_completion;
+	}
+	if (!release || completes)
+		return;
+	if (s->op == OP_st_async)
+		s->op = OP_st;
+	if (s->op == OP_red_async)
+		s->op = OP_red;
+}
+
 void table_spell(const char *text, size_t n, struct spelling *s)
 {
 	const char *end = text + n;
@@ -381,8 +402,10 @@ void table_spell(const char *text, size_t n, struct spelling *s)
 	if (more)
 		return;
 	for (unsigned k = nw; k-- > 0;)
-		if (op_at[k] && matches(op_at[k], w + k + 1, nw - k - 1, s))
+		if (op_at[k] && matches(op_at[k], w + k + 1, nw - k - 1, s)) {
+			without_mbarrier(s);
 			return;
+		}
 	for (unsigned k = 1; k < nw && s->nmods < PTX_MAX_MODS; k++)
 		if (word[w[k]].mod)
 			s->mod[s->nmods++] = word[w[k]].mod;
@@ -390,6 +413,11 @@ void table_spell(const char *text, size_t n, struct spelling *s)
 
 static bool arg_takes(const struct arg *a, const struct ptx_operand *o)
 {
+	if ((o->nparts && !a->parts) || (o->minus && !a->minus))
+		return false;
+	for (unsigned k = 0; k < o->n; k++)
+		if (o->list[k].nparts || o->list[k].minus)
+			return false;
 	switch ((enum ptx_operand_kind)o->kind) {
 	case PO_ADDR:
 	case PO_TADDR:

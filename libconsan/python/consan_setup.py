@@ -19,9 +19,11 @@ CPU_VARIABLES = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 AFTER = {
     "ctypes": "consan._stack",
     "cupy": "consan._cupy",
+    "cutlass.base_dsl.jit_executor": "consan._cutlass",
     "triton.testing": "consan._triton",
     "triton.experimental.gluon._runtime": "consan._gluon",
     "torch._inductor.runtime.benchmarking": "consan._inductor",
+    "warp": "consan._warp",
 }
 CPU_AFTER = {"torch": "consan._torch"}
 

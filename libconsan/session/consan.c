@@ -59,6 +59,7 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 	check_cluster_end(f->check, recorder_next(sink, &recorder));
 	recorder_end(recorder);
 	progress_cluster(f->c->progress);
+	results_cluster(f->c->records, f->info->id);
 }
 
 static void on_print(void *user, const char *text, size_t n)
@@ -244,27 +245,38 @@ void consan_unchecked(struct consan *c, const char *kernel, bool launched, const
 	free(demangled);
 }
 
-/* A suppressed fault or hang does not make the rest of the kernel checked. */
-static bool cut_off(struct consan *c, const struct exec_result *r)
+/* Why a launch is not checked: it did not run to its end, and what was left of it is not known. Empty:
+ * it did. */
+static void why_unchecked(const struct launch_info *info, const struct exec_result *r, char *to, size_t n)
 {
-	return r->status != EXEC_OK && !consan_errors_seen(c);
+	const char *by = "";
+
+	*to = 0;
+	switch (r->status) {
+	case EXEC_OK:
+		return;
+	case EXEC_UNSUPPORTED:
+	case EXEC_BAD_LAUNCH:
+		snprintf(to, n, "%.*s", (int)n - 1, r->err.text);
+		return;
+	case EXEC_TIMEOUT: by = "stopped by --timeout"; break;
+	case EXEC_STOPPED: by = "stopped"; break;
+	case EXEC_FAULT:
+	case EXEC_TRAP: by = "ended early, by a fault"; break;
+	case EXEC_HANG: by = "ended early, as it hung"; break;
+	}
+	snprintf(to, n, "launch %u: %s: %llu of %llu clusters ended", info->id, by,
+		(unsigned long long)r->clusters, (unsigned long long)cluster_whole(info));
 }
 
 static void account(struct consan *c, const struct launch_info *info, bool checked,
-	const struct exec_result *r)
+	const struct exec_result *r, const char *why)
 {
 	struct coverage *v = session_coverage(c, info->kernel);
 
 	v->launches++;
-	if (r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH)
-		snprintf(v->unchecked, sizeof v->unchecked, "%.*s",
-			(int)sizeof v->unchecked - 1, r->err.text);
-	else if (checked && r->status == EXEC_TIMEOUT)
-		snprintf(v->unchecked, sizeof v->unchecked, "stopped by --timeout: %llu of %u clusters ended",
-			(unsigned long long)r->clusters, cluster_whole(info));
-	else if (checked && cut_off(c, r))
-		snprintf(v->unchecked, sizeof v->unchecked, "ended early, by a %s that is suppressed",
-			status_name[session_status(r->status)]);
+	if (*why && (checked || r->status == EXEC_UNSUPPORTED || r->status == EXEC_BAD_LAUNCH))
+		snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
 	else if (checked)
 		v->checked++;
 	else
@@ -362,6 +374,8 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 	session_silence(c, &t->config);
 	check = check_open(&t->config);
 	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
+	if (r.status == EXEC_TIMEOUT)
+		check_timed_out(check);
 	check_truncate(check, session_last(&r));
 	if (r.status == EXEC_STOPPED)
 		return 0;
@@ -467,15 +481,17 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given,
 	return true;
 }
 
-enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+static enum consan_status launch(struct consan *c, const struct consan_launch *l,
 	struct order_op *op, struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
 	struct exec_result r = { 0 };
-	struct check_config config = { .policy = c->policy, .memory = c->memory, .found = session_found,
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+		.memory = c->memory, .found = session_found,
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
+	char why[sizeof ((struct coverage *)0)->unchecked];
 	enum consan_status status;
 	struct repair *repair = NULL;
 	struct check *check = NULL;
@@ -486,6 +502,8 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 
 	if (consan_halted(c, &exit_status)) {
 		err_set(e, CONSAN_ERR_HALTED, 0, 0, "halt-on-error: an earlier launch had an error");
+		if (l->kernel)
+			consan_unchecked(c, l->kernel->info.name, true, e->text);
 		return CONSAN_STOPPED;
 	}
 	if (!l->kernel || (l->kernel->info.param_bytes && !l->params && !l->args)) {
@@ -510,7 +528,7 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
 	record = (struct result_launch){ .id = config.launch.id,
 		.kernel = (char *)l->kernel->info.name, .seed = c->opt.seed,
-		.state = LAUNCH_RUNNING };
+		.state = LAUNCH_RUNNING, .whole = cluster_whole(&config.launch) };
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
@@ -545,7 +563,10 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 	if (status == CONSAN_BAD_LAUNCH || status == CONSAN_UNCHECKED)
 		err_set(e, r.err.code ? r.err.code : CONSAN_ERR_LAUNCH, r.err.line, r.err.col,
 			"%s", r.err.text);
+	why_unchecked(&config.launch, &r, why, sizeof why);
 	if (checked) {
+		if (r.status == EXEC_TIMEOUT)
+			check_timed_out(check);
 		check_truncate(check, session_last(&r));
 		repair_launch(repair, c, l, check, progress_seconds() - began);
 		repair_close(repair);
@@ -556,17 +577,26 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 		view_announce(c);
 		check_close(check);
 		if (c->save)
-			event_writer_launch_end(c->save, &config.launch, session_last(&r),
-				status == CONSAN_UNCHECKED || status == CONSAN_BAD_LAUNCH
-				? r.err.text : "");
+			event_writer_launch_end(c->save, &config.launch, session_last(&r), why);
 		record.state = LAUNCH_DONE;
 		record.status = (char *)status_name[status];
 		results_launch(c->records, &record);
 		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
 	}
 	free(packed);
-	account(c, &config.launch, checked, &r);
+	account(c, &config.launch, checked, &r, why);
 	pthread_mutex_unlock(&c->launching);
+	return status;
+}
+
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e)
+{
+	enum consan_status status;
+
+	session_uses(c);
+	status = launch(c, l, op, e);
+	session_used(c);
 	return status;
 }
 

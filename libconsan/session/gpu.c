@@ -150,8 +150,10 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s", kib,
 			r->blind, (unsigned long long)r->clusters,
 			l->chunk ? "" : ", --gpu-drain empties it while the kernel runs");
-	else if (l->fault)
-		snprintf(why, 320, "%s; what it had recorded until then was checked%s", l->fault,
+	else if (!l->ended)
+		snprintf(why, 320, "%s: %llu of %llu clusters ended; what it had recorded until then was checked%s",
+			l->fault ? l->fault : "it was stopped, as it did not end",
+			(unsigned long long)(r->clusters - r->unfinished), (unsigned long long)r->clusters,
 			f->unrecorded && !r->refused
 			? "; --gpu-global records addresses of global memory, too" : "");
 	else if (r->damaged)
@@ -168,15 +170,13 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 }
 
 static void account(struct consan *c, const struct gpu_launch *l, const struct rewrite_func *f,
-	const struct decode_result *r)
+	const struct decode_result *r, const char *why)
 {
 	struct coverage *v = session_coverage(c, f->func->name);
-	char why[320] = "";
 
-	explain_unchecked(l, f, r, why);
 	v->launches++;
-	if (why[0])
-		memcpy(v->unchecked, why, sizeof v->unchecked);
+	if (*why)
+		snprintf(v->unchecked, sizeof v->unchecked, "%s", why);
 	else
 		v->checked++;
 	v->clusters += r->clusters;
@@ -313,15 +313,30 @@ static void note_identical(struct consan *c, const struct gpu_running *f,
 			gpu_add_clean(m, m->signature[k]);
 }
 
+/* The launch that gpu_wants() has recorded will not be checked. */
+static void give_up(struct consan *c, const char *kernel)
+{
+	const struct result_launch record = { .id = c->launches, .kernel = (char *)kernel,
+		.state = LAUNCH_DONE, .status = (char *)"unchecked" };
+
+	if (!c->begun)
+		return;
+	c->begun = false;
+	c->launches++;
+	results_launch(c->records, &record);
+}
+
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy, .global = l->module->code->global,
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+		.global = l->module->code->global,
 		.found = session_found, .user = c, .aborted = l->fault };
 	struct gpu_running running = { .c = c, .l = l };
 	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
+	char why[320] = "";
 	double start;
 	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
 		.site = l->module->site,
@@ -333,8 +348,10 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.jobs = gpu_workers(c), .user = &running, .box = on_box, .memory = on_memory,
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
-	if (!f)
+	if (!f) {
+		give_up(c, l->kernel);
 		return;
+	}
 	if (f->refused) {
 		gpu_unchecked(c, l->kernel, l->queue, f->refused);
 		return;
@@ -344,10 +361,12 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	symbols = symbols_of(l, f);
 	config.launch = describe(c, l, f, symbols);
 	record.id = config.launch.id;
+	record.whole = cluster_whole(&config.launch);
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	results_launch(c->records, &record);
+	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
+	c->begun = false;
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
 	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
@@ -359,18 +378,21 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		l->cost->check = progress_seconds() - start;
 	note_identical(c, &running, &d, &r);
 	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
+	explain_unchecked(l, f, &r, why);
+	if (!l->ended && !l->fault)
+		check_timed_out(running.check);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
 	view_announce(c);
 	check_close(running.check);
 	if (!l->ended)
 		check_memory_idle(c->memory, l->queue, false);
 	if (c->save)
-		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, "");
+		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, why);
 	record.state = LAUNCH_DONE;
 	record.status = l->ended ? "ok" : l->fault ? "fault" : "hang";
 	results_launch(c->records, &record);
 	c->checked++;
-	account(c, l, f, &r);
+	account(c, l, f, &r, why);
 	for (size_t k = 0; k < f->nsymbols; k++)
 		free((char *)symbols[k].name);
 	free(symbols);
@@ -403,6 +425,11 @@ bool gpu_wants(struct consan *c, const char *kernel)
 
 	pthread_mutex_lock(&c->launching);
 	yes = session_wants(c, kernel, demangled);
+	if (yes) { /* the process may end while it runs; launches run one after the other */
+		results_launch(c->records, &(struct result_launch){ .id = c->launches,
+			.kernel = (char *)kernel, .state = LAUNCH_RUNNING });
+		c->begun = true;
+	}
 	pthread_mutex_unlock(&c->launching);
 	free(demangled);
 	return yes;
@@ -413,6 +440,7 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
@@ -426,6 +454,7 @@ void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const c
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
+	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;

@@ -35,6 +35,11 @@ struct consan {
 	struct check_memory *memory;
 	bool freed;               /* since the last launch, device memory was freed or the program
 				     synchronized; atomic */
+	/* While launches run, what they use is not freed: another thread, or exit(), may free it. */
+	pthread_mutex_t using;
+	unsigned running;         /* launches */
+	VEC(void *) dead;         /* memory, to be freed when none runs ... */
+	VEC(struct consan_module *) unloaded; /* ... and modules */
 	/* taken in this order */
 	pthread_mutex_t launching; /* one launch at a time */
 	pthread_mutex_t showing;   /* views, coverage_views and their arenas */
@@ -77,6 +82,7 @@ struct consan {
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
+	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };
 
@@ -97,6 +103,10 @@ struct consan_kernel {
 	char *demangled;
 	struct ev_symbol *symbols; /* info.symbols with short names */
 };
+
+/* ---- session.c: around each launch ---- */
+void session_uses(struct consan *c);
+void session_used(struct consan *c);
 
 /* ---- consan.c: for all functions that run a launch ---- */
 /* Copies a struct of the public interface that may be of another version. */

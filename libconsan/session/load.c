@@ -24,12 +24,13 @@ static bool is_fatbin_section(const char *names, size_t n, uint32_t at)
 
 static bool section(const uint8_t *elf, size_t n, uint64_t k, Elf64_Shdr *out)
 {
-	const Elf64_Ehdr *h = (const void *)elf;
+	Elf64_Ehdr h;
 
-	if (k >= h->e_shnum || h->e_shentsize != sizeof *out || h->e_shoff > n
-			|| (n - h->e_shoff) / sizeof *out <= k)
+	memcpy(&h, elf, sizeof h);
+	if (k >= h.e_shnum || h.e_shentsize != sizeof *out || h.e_shoff > n
+			|| (n - h.e_shoff) / sizeof *out <= k)
 		return false;
-	memcpy(out, elf + h->e_shoff + k * sizeof *out, sizeof *out);
+	memcpy(out, elf + h.e_shoff + k * sizeof *out, sizeof *out);
 	return out->sh_type == SHT_NOBITS || (out->sh_offset <= n && out->sh_size <= n - out->sh_offset);
 }
 
@@ -77,17 +78,18 @@ static bool is_elf(const void *bytes, size_t n)
 
 static void find_containers(struct containers *l, const void *bytes, size_t n)
 {
-	const Elf64_Ehdr *h = bytes;
 	Elf64_Shdr names, s;
+	Elf64_Ehdr h;
 
 	l->n = l->bare = 0;
 	if (!is_elf(bytes, n)) {
 		add_containers(l, bytes, n);
 		return;
 	}
-	if (!section(bytes, n, h->e_shstrndx, &names))
+	memcpy(&h, bytes, sizeof h);
+	if (!section(bytes, n, h.e_shstrndx, &names) || names.sh_type == SHT_NOBITS)
 		return;
-	for (unsigned k = 0; k < h->e_shnum; k++)
+	for (unsigned k = 0; k < h.e_shnum; k++)
 		if (section(bytes, n, k, &s) && s.sh_type != SHT_NOBITS
 				&& is_fatbin_section((const char *)bytes + names.sh_offset,
 					names.sh_size, s.sh_name))

@@ -242,7 +242,7 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 		.user = &p, .launch = on_launch, .cluster_begin = on_begin,
 		.cluster_end = on_end, .launch_end = on_launch_end,
 	};
-	char text[120];
+	char text[200];
 	bool ok;
 
 	*exit_status = CONSAN_EXIT_UNCHECKED;
@@ -263,6 +263,10 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 	if (stats.damaged) {
 		snprintf(text, sizeof text, "the file is damaged or truncated in %llu place%s",
 			(unsigned long long)stats.damaged, stats.damaged == 1 ? "" : "s");
+		results_add_remark(&p.results, RESULT_REMARK_note, text);
+	}
+	if (stats.invalid) {
+		snprintf(text, sizeof text, "the file is not as consan writes it: %s", stats.invalid);
 		results_add_remark(&p.results, RESULT_REMARK_note, text);
 	}
 	return write_reports(&p.results, o, 0, exit_status, e);

@@ -113,6 +113,7 @@ struct consan *consan_open(const char *words, struct consan_err *e)
 
 	options_init(&c->opt);
 	c->memory = check_memory_open();
+	pthread_mutex_init(&c->using, NULL);
 	pthread_mutex_init(&c->launching, NULL);
 	pthread_mutex_init(&c->showing, NULL);
 	pthread_mutex_init(&c->lock, NULL);
@@ -159,6 +160,15 @@ bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 	return true;
 }
 
+void consan_record_failure(const char *path, const char *why)
+{
+	struct results_writer *w = results_create(path, NULL);
+
+	results_process(w, program_invocation_name, "");
+	results_remark(w, RESULT_REMARK_not_seen, why);
+	results_close(w);
+}
+
 void consan_progress_to(struct consan *c, const char *path)
 {
 	pthread_mutex_lock(&c->launching);
@@ -203,6 +213,9 @@ void consan_close(struct consan *c)
 	recorders_close(c->recorders);
 	progress_close(c->progress);
 	options_free(&c->opt);
+	vec_free(&c->dead);
+	vec_free(&c->unloaded);
+	pthread_mutex_destroy(&c->using);
 	pthread_mutex_destroy(&c->launching);
 	pthread_mutex_destroy(&c->showing);
 	pthread_mutex_destroy(&c->lock);
@@ -220,6 +233,7 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text)
 		[REMARK_FALLBACK_NOT_INVARIANT] = RESULT_REMARK_fallback_not_invariant,
 		[REMARK_FALLBACK_NOT_TRIED] = RESULT_REMARK_fallback_not_tried,
 		[REMARK_NOT_LOADED] = RESULT_REMARK_not_loaded,
+		[REMARK_NOT_SEEN] = RESULT_REMARK_not_seen,
 	};
 
 	results_remark(c->records, to[kind], text);
@@ -274,7 +288,12 @@ bool consan_free(struct consan *c, void *at)
 	if (!exec_mem_remove(at))
 		return false;
 	__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
-	free(at);
+	pthread_mutex_lock(&c->using);
+	if (c->running)
+		vec_push(&c->dead, at);
+	else
+		free(at);
+	pthread_mutex_unlock(&c->using);
 	return true;
 }
 
@@ -445,12 +464,10 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name, const 
 	return consan_load_ptx_on(c, name, text, n, 0, NULL, e);
 }
 
-void consan_unload(struct consan_module *m)
+static void unload(struct consan_module *m)
 {
 	struct consan_kernel *k, *next;
 
-	if (!m)
-		return;
 	for (k = m->kernels; k; k = next) {
 		next = k->next;
 		for (size_t i = 0; i < k->info.nsymbols; i++)
@@ -462,6 +479,39 @@ void consan_unload(struct consan_module *m)
 	exec_unload(m->exec);
 	gpu_module_close(m->gpu);
 	free(m);
+}
+
+void consan_unload(struct consan_module *m)
+{
+	struct consan *c = m ? m->c : NULL;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&c->using);
+	if (c->running)
+		vec_push(&c->unloaded, m);
+	else
+		unload(m);
+	pthread_mutex_unlock(&c->using);
+}
+
+void session_uses(struct consan *c)
+{
+	pthread_mutex_lock(&c->using);
+	c->running++;
+	pthread_mutex_unlock(&c->using);
+}
+
+void session_used(struct consan *c)
+{
+	pthread_mutex_lock(&c->using);
+	if (!--c->running) {
+		while (c->dead.n)
+			free(c->dead.at[--c->dead.n]);
+		while (c->unloaded.n)
+			unload(c->unloaded.at[--c->unloaded.n]);
+	}
+	pthread_mutex_unlock(&c->using);
 }
 
 bool consan_symbol(struct consan_module *m, const char *name, void **at, uint64_t *bytes)
@@ -563,6 +613,7 @@ void session_silence(struct consan *c, struct check_config *config)
 	c->copy = true;
 	c->save = NULL;
 	c->banks = NULL;
+	c->records = NULL;
 	c->print = no_print;
 	config->found = no_found;
 }

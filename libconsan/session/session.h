@@ -18,6 +18,8 @@ bool consan_check_options(const struct options *o, struct consan_err *e);
 
 /* Writes the session's records (results.h) to this file as they are made. NULL: to none. */
 bool consan_record_to(struct consan *c, const char *path, struct consan_err *e);
+/* Records that this process has no session, and why: what it does is not checked. */
+void consan_record_failure(const char *path, const char *why);
 /* Writes the progress of each launch to this shared file (progress.h). */
 void consan_progress_to(struct consan *c, const char *path);
 /* A module for this architecture will be loaded: consan_device() takes it into account. */
@@ -51,6 +53,17 @@ uint32_t consan_host_stack(const char **call);
  * then the site of such frames. */
 int consan_host_frames(struct consan *c, void **pc, int n);
 uint32_t consan_stack_of(void *const *pc, int n, const char **call);
+/* A launch begins: remembers the Python frames of this thread. It takes the interpreter's lock, so the
+ * caller holds no lock of ours. */
+void consan_python_launches(void);
+uint32_t consan_python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
+uint32_t consan_launch_stack(void); /* the same, or that of the host, see consan_host_stack() */
+/* The Python frames of this thread, to be kept: one in a line; NULL: it runs no Python code. The caller
+ * free()s them, and holds no lock of ours. */
+char *consan_python_frames(void);
+uint32_t consan_python_stack_of(const char *frames); /* a site; 0: none */
+bool consan_python_program(void);
+bool consan_python_gluon(void); /* it has kernels of Gluon */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 /* Happens-before of the host API in this session; its findings are the session's. */
@@ -105,12 +118,12 @@ bool consan_ignores_libraries(const struct consan *c);
  * did not take place, or (launched false) a kernel that could not be found. */
 void consan_unchecked(struct consan *c, const char *kernel, bool launched, const char *why);
 
-/* ---- remarks about the program, for the report. CALL_UNSUPPORTED and NOT_LOADED make the run
+/* ---- remarks about the program, for the report. CALL_UNSUPPORTED, NOT_LOADED and NOT_SEEN make the run
  * count as not checked; the others of modules are for those that run unwatched on a GPU, whose
  * kernels are counted when they are launched ---- */
 enum consan_remark { REMARK_CALL_UNSUPPORTED, REMARK_NO_PTX, REMARK_BAD_MODULE, REMARK_NOTE,
 	REMARK_FALLBACK_INVARIANT, REMARK_FALLBACK_NOT_INVARIANT, REMARK_FALLBACK_NOT_TRIED,
-	REMARK_NOT_LOADED };
+	REMARK_NOT_LOADED, REMARK_NOT_SEEN };
 void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */

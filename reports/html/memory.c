@@ -94,6 +94,7 @@ static void buffer_name(struct text *t, const struct history *y, uint32_t i)
 {
 	const struct history_buffer *b = &y->buffer[i];
 
+	text_add(t, "", 0); /* a variable of a JSON report may have no name */
 	if (b->kind == BUFFER_DYNAMIC)
 		text_printf(t, "dynamic");
 	else if (b->kind == BUFFER_VARIABLE)

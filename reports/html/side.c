@@ -178,7 +178,8 @@ static void excerpt(struct html *h, const struct site_loc *l, uint32_t site)
 	if (h->o->no_source)
 		return;
 	if (!report_source_at(l->file, l->line, &n)) {
-		mu_element(m, "p", "note", "Source file not found.");
+		mu_element(m, "p", "note", report_source_outside(l->file)
+			? "Source file outside of --source-root." : "Source file not found.");
 		return;
 	}
 	mu_class(m, "pre", "src");

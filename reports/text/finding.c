@@ -91,7 +91,8 @@ static void add_excerpt(struct page *p, const struct site_loc *l)
 
 	if (!raw) {
 		page_indent(p, CONTENT);
-		page_verbatim(p, DIM, "      | (source file not found)");
+		page_verbatim(p, DIM, report_source_outside(l->file) ? "      | (source file outside of "
+			"--source-root)" : "      | (source file not found)");
 		return;
 	}
 	marked = l->col && l->col <= strlen(raw);

@@ -201,7 +201,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 	bool bad;
 
 	report_count(r, &n);
-	bad = n.errors || n.checked < n.kernels || n.gaps;
+	bad = n.errors || n.checked < n.kernels || n.gaps || r->cut;
 	page_indent(p, 0);
 	p->width = 0;
 	page_add(p, bad ? RED : n.warnings ? YELLOW : GREEN, "SUMMARY consan:");
@@ -217,9 +217,14 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 			plural_s(n.kernels));
 	if (n.skipped)
 		page_add(p, BOLD, ", %u excluded", n.skipped);
+	n.gaps -= n.unseen;
 	if (n.gaps)
 		page_add(p, BOLD, "; NOT CHECKED: %u module%s not loaded or call%s not supported",
 			n.gaps, plural_s(n.gaps), plural_s(n.gaps));
+	if (n.unseen)
+		page_add(p, BOLD, "; NOT CHECKED: what was not seen");
+	if (r->cut)
+		page_add(p, BOLD, "; INCOMPLETE: records are lost");
 	page_end(p);
 }
 

@@ -111,8 +111,9 @@ void class_cp_async(struct item *i, struct rng *r)
  * shared memories only in launches with clusters. */
 
 enum { HALF = 16 * CTA_THREADS, REST = HALF, MBAR = 8192 };
-enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES };
+enum { B_KIND, B_OP, B_TYPE, B_FROM, B_TO, B_BYTES, B_MASK };
 enum { TO_GLOBAL, TO_SHARED };
+enum { ALL_BYTES = -1 };  /* B_MASK: no .cp_mask */
 static void combine(const struct item *i, uint64_t o, uint64_t b, struct want *w)
 {
 	redop_apply((enum redop)i->p[B_OP], (enum type)i->p[B_TYPE], SUBNORMALS_OPEN, o, b, 0, w);
@@ -130,7 +131,8 @@ static void expect_bulk(const struct item *i, const void *inputs, const void *be
 		unsigned at = k * bytes;
 		memcpy(&o, old + at, bytes);
 		w[k].v = o;
-		if (at < to || at >= to + (unsigned)i->p[B_BYTES])
+		if (at < to || at >= to + (unsigned)i->p[B_BYTES] ||
+				!(i->p[B_MASK] >> ((at - to) & 15) & 1))
 			continue;
 		memcpy(&b, in + from + (at - to), bytes);
 		combine(i, o, b, &w[k]);
@@ -177,10 +179,15 @@ static void print_bulk(struct item *i, struct rng *r)
 	wait_for(p, r, "m");
 	text_printf(p, "\tbar.sync 0;\n");
 	if (i->p[B_KIND] == TO_GLOBAL) {
-		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s "
+		const bool masked = i->p[B_MASK] != ALL_BYTES;
+
+		if (masked)
+			text_printf(p, "\t.reg .b16 mask;\n\tmov.b16 mask, %d;\n", i->p[B_MASK]);
+		text_printf(p, "/**/\t@first cp%s.async.bulk.global.shared::cta.bulk_group%s%s "
 			"[out+%d], [s+%d], "
-			"%d;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
-			op ? ".reduce" : "", reduce, i->p[B_TO], i->p[B_FROM], bytes);
+			"%d%s;\n\tcp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;\n",
+			op ? ".reduce" : "", masked ? ".cp_mask" : "", reduce, i->p[B_TO], i->p[B_FROM],
+			bytes, masked ? ", mask" : "");
 	} else {
 		text_printf(p, "\t@first mbarrier.inval.shared.b64 [m];\n\tadd.u32 m, m, 8;\n"
 			"\t@first mbarrier.init.shared.b64 [m], 1;\n"
@@ -221,7 +228,25 @@ void class_bulk(struct item *i, struct rng *r)
 	i->p[B_BYTES] = (int)(16 * pieces);
 	i->p[B_FROM] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
 	i->p[B_TO] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_MASK] = ALL_BYTES;
 	item_block(i, 32, 16, 16 * 8 / type_bits(t), type_bits(t), expect_bulk);
+	i->fill = fill_bulk;
+	print_bulk(i, r);
+}
+
+/* .cp_mask: bit k of the mask is byte k of each 16. */
+void class_bulk_mask(struct item *i, struct rng *r)
+{
+	unsigned pieces = 1 + rng_below(r, HALF / 16);
+
+	i->p[B_KIND] = TO_GLOBAL;
+	i->p[B_OP] = RED_NONE;
+	i->p[B_TYPE] = T_b8;
+	i->p[B_BYTES] = (int)(16 * pieces);
+	i->p[B_FROM] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_TO] = (int)(16 * rng_below(r, HALF / 16 - pieces + 1));
+	i->p[B_MASK] = (int)rng_below(r, 1 << 16);
+	item_block(i, 32, 16, 16, 8, expect_bulk);
 	i->fill = fill_bulk;
 	print_bulk(i, r);
 }
@@ -317,4 +342,26 @@ void class_shared_async(struct item *i, struct rng *r)
 			8 * k, 8 * k, k);
 	text_printf(p, "\tbarrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;\n"
 		"\t@first mbarrier.inval.shared.b64 [m];\n");
+}
+
+/* Without an mbarrier, to global memory: a store or an addition with release semantics. */
+void class_global_async(struct item *i, struct rng *r)
+{
+	static const enum type stores[] = { T_b8, T_s8, T_u16, T_b32, T_f32, T_u64, T_f64 };
+	static const enum type adds[] = { T_u32, T_s32, T_u64 };
+	static const char *const scopes[] = { ".release.gpu", ".release.sys", ".mmio.release.sys" };
+	const int op = rng_once_in(r, 2) ? RED_NONE : RED_ADD;
+	const enum type t = op == RED_NONE ? RNG_OF(r, stores) : RNG_OF(r, adds);
+	const unsigned bits = type_bits(t);
+	struct text *p = &i->ptx;
+
+	i->p[A_OP] = op;
+	i->p[A_TYPE] = (int)t;
+	i->p[A_N] = 1;
+	item_block(i, 32, 32, 256 / bits, bits, expect_async);
+	i->fill = fill_async;
+	text_printf(p, "\t.reg .b%u v;\n\tld.global.b%u v, [%%src];\n", bits < 16 ? 16 : bits, bits);
+	text_printf(p, "/**/\t%s%s%s%s.%s [%%dst], v;\n", op == RED_NONE ? "st.async" : "red.async",
+		RNG_OF(r, scopes), rng_once_in(r, 3) ? "" : ".global", op == RED_NONE ? "" : ".add",
+		type_name(t));
 }

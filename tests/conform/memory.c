@@ -169,6 +169,46 @@ void class_store(struct item *i, struct rng *r)
 			space_name[i->p[P_SPACE]], k, 8 * k, 8 * k, k);
 }
 
+/* ---- the stack: two blocks of memory, which do not overlap, used again after a restore ---- */
+
+static void expect_stack(const struct item *i, const void *inputs, const void *out, struct want *w)
+{
+	const uint64_t *in = inputs;
+
+	(void)out;
+	for (unsigned k = 0; k < CTA_THREADS; k++, in += 4, w += 4) {
+		w[0].v = in[0];
+		w[1].v = in[1];
+		w[2].v = 0; /* alignment */
+		w[3].v = 1; /* disjoint */
+	}
+	(void)i;
+}
+
+void class_stack(struct item *i, struct rng *r)
+{
+	const unsigned bits = rng_once_in(r, 2) ? 32 : 64, align = 8u << rng_below(r, 4);
+	const unsigned rounds = 1 + rng_below(r, 40), label = (unsigned)(rng_bits(r) >> 34);
+	const char *inner = rng_once_in(r, 2) ? "" : ", 16";
+	struct text *p = &i->ptx;
+
+	item_block(i, 32, 32, 4, 64, expect_stack);
+	text_printf(p, "\t.reg .b%u a, b, n, m, s, e;\n\t.reg .b64 v<4>;\n\t.reg .b32 k;\n"
+		"\t.reg .pred p, q;\n\tld.global.b64 v0, [%%src];\n\tld.global.b64 v1, [%%src+8];\n"
+		"\tld.global.b%u n, [%%src+16];\n\tand.b%u n, n, 24;\n\tadd.u%u n, n, 8;\n\tmov.u32 k, 0;\n",
+		bits, bits, bits, bits);
+	text_printf(p, "L%u:\n/**/\tstacksave.u%u s;\n/**/\talloca.u%u a, n, %u;\n/**/\talloca.u%u b, 16%s;\n"
+		"\tst.local.b64 [a], v0;\n\tst.local.b64 [b], v1;\n\tst.local.b64 [b+8], v1;\n"
+		"\tld.local.b64 v2, [a];\n\tld.local.b64 v3, [b];\n/**/\tstackrestore.u%u s;\n"
+		"\tadd.u32 k, k, 1;\n\tsetp.lt.u32 p, k, %u;\n\t@p bra L%u;\n",
+		label, bits, bits, align, bits, inner, bits, rounds, label);
+	text_printf(p, "\tst.global.b64 [%%dst], v2;\n\tst.global.b64 [%%dst+8], v3;\n"
+		"\tand.b%u m, a, %u;\n\tcvt.u64.u%u v2, m;\n\tst.global.b64 [%%dst+16], v2;\n"
+		"\tadd.u%u e, a, n;\n\tsetp.ge.u%u p, b, e;\n\tadd.u%u e, b, 16;\n"
+		"\tsetp.ge.or.u%u q, a, e, p;\n\tselp.b64 v2, 1, 0, q;\n\tst.global.b64 [%%dst+24], v2;\n",
+		bits, align - 1, bits, bits, bits, bits, bits);
+}
+
 /* ---- 128 and, on sm_100, 256 bits ---- */
 
 static void expect_same(const struct item *i, const void *inputs, const void *out, struct want *w)

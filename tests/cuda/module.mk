@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices order calls calls_plain) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices order ends ends_asan calls calls_plain libraries libraries_looked_up) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -10,7 +10,7 @@ $(CUDA_STUB): $(BUILD)/libconsan-cuda.so
 	@mkdir -p $(@D)
 	$(V)nm -D --defined-only $< | awk '$$3 ~ /^cu[A-Z]/ { print "void " $$3 "(void) { }" }' \
 		| $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ -x c -
-$(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/devices $(BUILD)/tests/cuda/driver \
+$(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/devices $(BUILD)/tests/cuda/ends $(BUILD)/tests/cuda/ends_asan $(BUILD)/tests/cuda/driver \
 	$(BUILD)/tests/cuda/calls $(BUILD)/tests/cuda/calls_plain \
 	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driver_client: | $(CUDA_STUB)
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
@@ -52,6 +52,12 @@ $(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
 $(BUILD)/tests/cuda/devices: tests/cuda/devices.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/ends: tests/cuda/ends.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/ends_asan: tests/cuda/ends.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -Xcompiler -fsanitize=address -o $@ $< $(CUDA_LINK)
 # with line information of the host, and without
 $(BUILD)/tests/cuda/calls: tests/cuda/calls.cu
 	@mkdir -p $(@D)
@@ -69,6 +75,16 @@ $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -diag-suppress 20054 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $<
+# one file with the names of both libraries
+$(BUILD)/tests/cuda/fake/libcublas.so.13: tests/cuda/fake_library.c tests/cuda/library.h
+	@mkdir -p $(@D)
+	$(V)$(CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/cuda/libraries: tests/cuda/libraries.c $(BUILD)/tests/cuda/fake/libcublas.so.13 | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) $(@D)/fake/libcublas.so.13 -Wl,-rpath,'$$ORIGIN/fake' -lm -ldl
+$(BUILD)/tests/cuda/libraries_looked_up: tests/cuda/libraries.c $(BUILD)/tests/cuda/fake/libcublas.so.13 | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -DLOOKED_UP -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -Wl,-rpath,'$$ORIGIN/fake' -lm -ldl
 # linked with NVRTC and nvJitLink, at once and lazily, and looking their functions up; the parts of
 # a toolkit that `make deps` installs have neither
 MAKERS_LIBS = -lnvrtc -lnvJitLink -Wl,-rpath,$(CUDA_HOME)/lib64

@@ -159,49 +159,6 @@ DP(us, false, true)
 DP(su, true, false)
 DP(ss, true, true)
 
-/* SIMD video instructions on n halves or bytes, without selectors; .add: their sum plus c (ISA,
- * "SIMD Video Instructions") */
-enum video_op { VIDEO_add, VIDEO_sub, VIDEO_avrg, VIDEO_absdiff, VIDEO_min, VIDEO_max };
-struct video {
-	enum video_op op;
-	unsigned n;
-	bool sa, sb, sd, sat, add;
-};
-static inline int32_t video_part(uint32_t v, unsigned k, const struct video *m, bool is_signed)
-{
-	return m->n == 4 ? byte_of(v, k, is_signed) : half_of(v, k, is_signed);
-}
-static inline int32_t video_result(enum video_op op, int32_t a, int32_t b)
-{
-	switch (op) {
-	case VIDEO_add: return a + b;
-	case VIDEO_sub: return a - b;
-	case VIDEO_avrg: return (a + b + (a + b >= 0)) >> 1;
-	case VIDEO_absdiff: return a < b ? b - a : a - b;
-	case VIDEO_min: return a < b ? a : b;
-	case VIDEO_max: return a < b ? b : a;
-	}
-	return 0;
-}
-static inline uint32_t video(uint32_t a, uint32_t b, uint32_t c, const struct video *m)
-{
-	const unsigned bits = 32 / m->n;
-	const int32_t top = (1 << (bits - m->sd)) - 1, bottom = m->sd ? -top - 1 : 0;
-	uint32_t r = 0, sum = c;
-
-	for (unsigned k = 0; k < m->n; k++) {
-		int32_t v = video_result(m->op, video_part(a, k, m, m->sa),
-			video_part(b, k, m, m->sb));
-
-		if (m->sat)
-			v = v > top ? top : v < bottom ? bottom : v;
-		sum += (uint32_t)v;
-		r |= ((uint32_t)v & ((1u << bits) - 1)) << bits * k;
-	}
-	return m->add ? sum : r;
-}
-LANE_SLOW(video_32, l32, l32, l32, l32, video(A, B, C, x->i.p))
-
 /* ---- decoding ---- */
 
 static int_row add_row = { add16, add16, add32, add32, add64, add64, add16x2, add16x2 };
@@ -323,24 +280,3 @@ DECODER(dp2a)
 	return LANE_DECODE(fn[is_hi(i)][ptx_type_of(i, 0) == TY_s32][ptx_type_of(i, 1) == TY_s32],
 		TY_b32, TY_b32, TY_b32, TY_b32);
 }
-
-static bool decode_video(struct decoder *d, const struct ptx_insn *i, struct xop *x,
-	enum video_op op, unsigned n)
-{
-	struct video *m = dec_alloc(d, sizeof *m);
-
-	*m = (struct video){ .op = op, .n = n, .sd = ptx_type_of(i, 0) == TY_s32,
-		.sa = ptx_type_of(i, 1) == TY_s32, .sb = ptx_type_of(i, 2) == TY_s32,
-		.sat = ptx_has(i, MOD_sat), .add = ptx_has(i, MOD_add) };
-	x->i.p = m;
-	return LANE_DECODE(video_32, TY_b32, TY_b32, TY_b32, TY_b32);
-}
-#define VIDEO(op) \
-DECODER(v##op##2) { return decode_video(d, i, x, VIDEO_##op, 2); } \
-DECODER(v##op##4) { return decode_video(d, i, x, VIDEO_##op, 4); }
-VIDEO(add)
-VIDEO(sub)
-VIDEO(avrg)
-VIDEO(absdiff)
-VIDEO(min)
-VIDEO(max)

@@ -36,6 +36,27 @@ json_t *rj_string(const char *s)
 	return j;
 }
 
+json_t *rj_visible(json_t *j)
+{
+	struct text shown = { 0 };
+	const char *key;
+	json_t *of;
+	size_t i;
+
+	if (json_is_object(j)) {
+		json_object_foreach(j, key, of)
+			rj_visible(of);
+	} else if (json_is_array(j)) {
+		json_array_foreach(j, i, of)
+			rj_visible(of);
+	} else if (json_is_string(j) && !visible_is(json_string_value(j), json_string_length(j))) {
+		visible_add(&shown, json_string_value(j), json_string_length(j));
+		json_string_set(j, shown.at);
+		text_free(&shown);
+	}
+	return j;
+}
+
 uint64_t rj_number(const json_t *o, const char *key)
 {
 	return (uint64_t)json_integer_value(json_object_get(o, key));

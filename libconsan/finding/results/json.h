@@ -10,6 +10,8 @@
 
 extern const char *const rj_state_name[3], *const rj_remark_name[RESULT_REMARK_COUNT];
 json_t *rj_string(const char *s); /* bytes that are not UTF-8 become '?' */
+/* Makes all strings of a file visible (base/visible.h); returns j, which may be NULL. */
+json_t *rj_visible(json_t *j);
 uint64_t rj_number(const json_t *o, const char *key); /* 0 if absent */
 const char *rj_text(const json_t *o, const char *key); /* "" if absent */
 void rj_triple(const json_t *o, const char *key, uint32_t to[3]);

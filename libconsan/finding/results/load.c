@@ -80,9 +80,9 @@ static bool load_process(struct results *r, const json_t *o)
 static bool load_remark(struct results *r, const json_t *o)
 {
 	for (size_t k = 0; k < ARRAY_SIZE(rj_remark_name); k++)
-		for (uint64_t n = rj_number(o, "count"); n && n < 1000000
-				&& !strcmp(rj_remark_name[k], rj_text(o, "kind")); n--)
-			results_add_remark(r, (enum result_remark_kind)k, rj_text(o, "text"));
+		if (!strcmp(rj_remark_name[k], rj_text(o, "kind")))
+			results_add_remarks(r, (enum result_remark_kind)k, rj_text(o, "text"),
+				rj_number(o, "count"));
 	return true;
 }
 
@@ -172,7 +172,7 @@ static bool load_lists(struct results *r, const char *path, const json_t *all, s
 bool results_load(struct results *r, const char *path, struct consan_err *e)
 {
 	json_error_t why;
-	json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+	json_t *all = rj_visible(json_load_file(path, JSON_REJECT_DUPLICATES, &why));
 	json_int_t version;
 	bool ok;
 

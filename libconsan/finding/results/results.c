@@ -5,6 +5,7 @@
 #include "libconsan/finding/group.h"
 #include "libconsan/finding/history.h"
 #include "json.h"
+#include "live.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -230,18 +231,24 @@ static bool read_bank_use(struct results *r, int64_t session, const json_t *o)
 	return true;
 }
 
-void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
+void results_add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
+	uint64_t count)
 {
-	struct result_remark remark = { .kind = kind, .count = 1 };
+	struct result_remark remark = { .kind = kind, .count = count };
 
 	for (size_t i = 0; i < r->remark.n; i++) {
 		if (r->remark.at[i].kind == kind && !strcmp(r->remark.at[i].text, text)) {
-			r->remark.at[i].count++;
+			r->remark.at[i].count += count;
 			return;
 		}
 	}
 	remark.text = base_strdup(text);
 	vec_push(&r->remark, remark);
+}
+
+void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text)
+{
+	results_add_remarks(r, kind, text, 1);
 }
 
 static void read_remark(struct results *r, const json_t *o)
@@ -251,13 +258,13 @@ static void read_remark(struct results *r, const json_t *o)
 	for (size_t k = 0; k < RESULT_REMARK_COUNT; k++)
 		if (!strcmp(rj_remark_name[k], rj_text(o, "kind")))
 			kind = (enum result_remark_kind)k;
-	results_add_remark(r, kind, rj_text(o, "text"));
+	results_add_remarks(r, kind, rj_text(o, "text"), json_object_get(o, "count") ? rj_number(o, "count") : 1);
 }
 
 /* False if the line is not a record. *newer: it is one of a newer version. */
 static bool read_line(struct results *r, const char *line, size_t n, bool *newer)
 {
-	json_t *o = json_loadb(line, n, 0, NULL);
+	json_t *o = rj_visible(json_loadb(line, n, 0, NULL));
 	const char *type = rj_text(o, "type");
 	int64_t session = (int64_t)rj_number(o, "session");
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
@@ -285,6 +292,25 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	return ok;
 }
 
+/* What the process left beside its records: it did not end as it should, or the disk was full. */
+static void read_live(struct results *r, const char *path)
+{
+	struct results_merge *m = merge_of(r);
+	struct live_left left;
+
+	if (!live_read(path, &left))
+		return;
+	r->cut += left.lost;
+	for (size_t i = 0; i < r->launch.n; i++)
+		for (unsigned k = 0; k < left.n; k++)
+			if (m->launch.at[i] == (int64_t)left.session
+				&& r->launch.at[i].state == LAUNCH_RUNNING
+				&& r->launch.at[i].id == left.launch[k].launch) {
+				r->launch.at[i].done = left.launch[k].done;
+				r->launch.at[i].whole = left.launch[k].whole;
+			}
+}
+
 bool results_read(struct results *r, const char *path, struct consan_err *e)
 {
 	FILE *in = fopen(path, "re");
@@ -309,6 +335,7 @@ bool results_read(struct results *r, const char *path, struct consan_err *e)
 	if (bad && !good && whole)
 		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
 	r->cut += bad + (!good && !bad); /* each process writes at least a process record */
+	read_live(r, path);
 	return true;
 }
 
@@ -457,12 +484,16 @@ void results_add_bank_use(struct results *r, const struct bank_use *u)
 /* Counts a launch that began and did not end because its process ended. */
 static void add_interrupted(struct results *r, struct result_launch *l)
 {
-	struct coverage c = { .launches = 1 };
+	struct coverage c = { .launches = 1, .clusters = l->done };
+	int n;
 
 	l->state = LAUNCH_ENDED_EARLY;
 	finding_set_kernel(c.kernel, l->kernel);
-	snprintf(c.unchecked, sizeof c.unchecked, "launch %u did not finish: its process "
+	n = snprintf(c.unchecked, sizeof c.unchecked, "launch %u did not finish: its process "
 		"ended or was stopped while it ran", l->id);
+	if (l->whole)
+		snprintf(c.unchecked + n, sizeof c.unchecked - (size_t)n, ": %llu of %llu clusters ended",
+			(unsigned long long)l->done, (unsigned long long)l->whole);
 	results_add_coverage(r, &c);
 }
 

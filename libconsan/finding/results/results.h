@@ -2,9 +2,11 @@
  *
  * A record is a JSON object in one line, which is appended and flushed at once: a crash of the
  * program loses at most the line being written, and several processes may share a file. An
- * update of a record is a complete new record, which replaces the earlier one. A session's first
- * record about a site has it as a row, with its chain of places; others refer to it by number.
- * Reading adds sites to the site table of the process (site.h).
+ * update of a record is a complete new record, which replaces the earlier one: coverage, launches
+ * and remarks are overwritten in their place, so that the file does not grow with the number of
+ * launches. A session's first record about a site has it as a row, with its chain of places; others
+ * refer to it by number. Reading adds sites to the site table of the process (site.h). Beside the
+ * file, while it is written, is a page that counts clusters (live.h).
  *
  * Record types: process, launch, finding, coverage, banks, remark. */
 #ifndef CONSAN_RESULTS_H
@@ -35,7 +37,8 @@ struct result_process {
 };
 
 /* A launch is written when it begins and when it ends, so that launches that did not end are
- * known. */
+ * known. Of a process the first 1000 are kept, and up to 1000 later ones that have findings or did
+ * not end well. */
 enum launch_state { LAUNCH_RUNNING, LAUNCH_DONE, LAUNCH_ENDED_EARLY };
 struct result_launch {
 	int64_t pid;
@@ -45,11 +48,12 @@ struct result_launch {
 	uint64_t seed;
 	enum launch_state state;
 	char *status;           /* "ok", "fault", ...; "" while it runs */
+	uint64_t done, whole;   /* clusters that have ended, of all; whole is 0 if that is not known */
 };
 
 /* In the order of enum consan_remark (consan.h). */
 #define RESULT_REMARKS(X) X(call_unsupported) X(no_ptx) X(bad_module) X(note) \
-	X(fallback_invariant) X(fallback_not_invariant) X(fallback_not_tried) X(not_loaded)
+	X(fallback_invariant) X(fallback_not_invariant) X(fallback_not_tried) X(not_loaded) X(not_seen)
 enum result_remark_kind {
 #define X(id) RESULT_REMARK_##id,
 	RESULT_REMARKS(X)
@@ -85,6 +89,7 @@ void results_close(struct results_writer *w); /* w may be NULL, as below */
  * record with the same id replaces the earlier one; a finding with seen == 0 removes it. */
 void results_process(struct results_writer *w, const char *program, const char *device);
 void results_launch(struct results_writer *w, const struct result_launch *l);
+void results_cluster(struct results_writer *w, uint32_t launch); /* one of its clusters has ended */
 void results_finding(struct results_writer *w, uint32_t id, const struct finding *f);
 void results_coverage(struct results_writer *w, const struct coverage *c);
 /* Replaces the earlier record of the same site. */
@@ -106,7 +111,8 @@ struct results {
 	VEC(struct result_remark) remark;
 	VEC(struct result_suppression) suppression;
 	VEC(struct result_suppressed) suppressed; /* findings that an entry matched */
-	uint64_t cut;           /* lines that could not be read, after a crash or on a full disk */
+	uint64_t cut;           /* records that could not be read or written, after a crash or on a
+				   full disk */
 	struct results_merge *merge; /* private */
 };
 
@@ -118,6 +124,9 @@ void results_add_finding(struct results *r, const struct finding *f);
 void results_add_coverage(struct results *r, const struct coverage *c);
 void results_add_bank_use(struct results *r, const struct bank_use *u);
 void results_add_remark(struct results *r, enum result_remark_kind kind, const char *text);
+/* The same, `count` times. */
+void results_add_remarks(struct results *r, enum result_remark_kind kind, const char *text,
+	uint64_t count);
 /* r takes ownership of the strings of n, p and l. */
 void results_add_run(struct results *r, struct result_run n);
 void results_add_process(struct results *r, struct result_process p);

@@ -135,14 +135,34 @@ def own():
     return _own
 
 
+def _on_gpu():
+    import consan_setup  # on the path under consan-run
+
+    return consan_setup.on_gpu()
+
+
+def _process():
+    """What has the functions of consan in a process under consan-run; None: there is none."""
+    injected = os.environ.get("CUDA_INJECTION64_PATH")
+    if not _on_gpu() or not injected:
+        return ctypes.CDLL(None)
+    try:  # the driver loads it and opens the session
+        ctypes.CDLL("libcuda.so.1").cuInit(0)
+        return ctypes.CDLL(injected)
+    except (AttributeError, OSError):
+        return None
+
+
 def watched():
     """consan in a process under consan-run, and its session; (None, None) if there is none."""
     global _watched
+    if "CONSAN_RESULTS" not in os.environ:
+        return None, None
     if _watched is None:
+        process = _process()
         try:
-            process = ctypes.CDLL(None)
             function, session = process.consan_run_function, process.consan_run_session
-        except (AttributeError, OSError):
+        except AttributeError:
             return None, None
         function.restype = c_void_p
         function.argtypes = [c_char_p]
@@ -155,5 +175,5 @@ def watched():
 
 def recover():
     """Ends the error state of the emulated GPU after a fault; memory keeps its contents."""
-    if watched()[0]:
+    if watched()[0] and not _on_gpu():
         ctypes.CDLL(None).consan_run_recover()

@@ -306,14 +306,20 @@ class Session:
         self._modules.append(handle)
         return Module(self, handle)
 
+    def _can_load(self):
+        if not hasattr(self._library, "load_image"):
+            raise Error("with --backend=gpu, a session loads and launches no kernels of its own")
+
     def load(self, image, name="python"):
         """Loads PTX text (str or bytes), a fatbin or an ELF file in memory."""
+        self._can_load()
         image = image.encode() if isinstance(image, str) else bytes(image)
         err = _c.Err()
         return self._module(self._library.load_image(
             self._handle, name.encode(), image, len(image), 0, ctypes.byref(err)), err)
 
     def load_file(self, path, index=0):
+        self._can_load()
         err = _c.Err()
         return self._module(self._library.load_file(
             self._handle, os.fsencode(path), index, ctypes.byref(err)), err)

@@ -11,6 +11,17 @@ def _folder():
     return os.path.join(cache, "consan", "sources")
 
 
+_KEPT = 500  # files
+
+
+def _prune():
+    """Removes those that were used least recently, if there are many."""
+    with os.scandir(_folder()) as entries:
+        files = sorted((e.stat().st_mtime, e.path) for e in entries)
+    for _, path in files[:max(0, len(files) - _KEPT)]:
+        os.unlink(path)
+
+
 def keep(source, name):
     """The path of a file with this source, named after its kernel; name if it cannot be written."""
     if os.path.exists(name):
@@ -18,14 +29,18 @@ def keep(source, name):
     found = _KERNEL.search(source)
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     path = os.path.join(_folder(), f"{found[1] if found else 'kernel'}-{digest}.cu")
-    if os.path.exists(path):
+    try:
+        os.utime(path)
         return path
+    except OSError:
+        pass
     try:
         os.makedirs(_folder(), exist_ok=True)
         own = f"{path}.{os.getpid()}"
         with open(own, "w") as out:
             out.write(source)
         os.replace(own, path)
+        _prune()
     except OSError:
         return name
     return path

@@ -8,7 +8,7 @@ _FRAMES = 32
 # A launch is where the program calls the framework, not where the framework calls the driver.
 _LAUNCHERS = tuple(os.sep + name + os.sep for name in (
     "triton/runtime", "triton/backends", "torch/_inductor", "cupy", "cupyx", "numba",
-    "numba_cuda", "cuda/core"))
+    "numba_cuda", "cuda/core", "warp/_src", "nvidia_cutlass_dsl", "jax/_src"))
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _paths = {}
 _skipped = {}

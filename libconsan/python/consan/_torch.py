@@ -13,6 +13,8 @@ import ctypes
 import torch
 from torch.utils._pytree import tree_map
 
+from consan import _rnn
+
 _SKIP = frozenset((
     "empty.memory_format", "empty_strided", "_efficientzerotensor", "set_", "set_.source_Storage",
     "set_.source_Storage_storage_offset", "set_.source_Tensor", "resize_", "_resize_output_",
@@ -47,6 +49,29 @@ def _alias(t):
     s = t.untyped_storage()
     bytes_ = torch._C._construct_storage_from_data_pointer(s.data_ptr(), _cpu, s.nbytes())
     return torch.empty(0, dtype=t.dtype).set_(bytes_, t.storage_offset(), t.size(), t.stride())
+
+
+# ---- sparse tensors ----
+
+# Of these, what makes, takes apart or describes them needs no kernel and stays PyTorch's.
+_SPARSE_SKIP = frozenset((
+    "_indices", "_values", "indices", "values", "_nnz", "is_coalesced", "sparse_dim", "dense_dim", "_dimI",
+    "_dimV", "crow_indices", "col_indices", "ccol_indices", "row_indices", "is_same_size", "detach",
+    "_sparse_coo_tensor_with_dims", "_sparse_coo_tensor_with_dims_and_tensors", "empty.memory_format",
+))
+
+
+def _is_sparse(t):
+    return t.layout in (torch.sparse_coo, torch.sparse_csr)
+
+
+def _sparse(t, each):
+    """A sparse tensor of each() of its parts."""
+    if t.layout == torch.sparse_csr:
+        return torch.sparse_csr_tensor(each(t.crow_indices()), each(t.col_indices()), each(t.values()),
+                                       t.size(), check_invariants=False)
+    return torch.sparse_coo_tensor(each(t._indices()), each(t._values()), t.size(),
+                                   is_coalesced=t.is_coalesced(), check_invariants=False)
 
 
 # ---- random numbers ----
@@ -103,6 +128,8 @@ class _Call:
             return x
         if self.device is None:
             self.device = x.device
+        if _is_sparse(x):
+            return _sparse(x, self._down)
         a = _alias(x)
         if self.copied:
             a = a.clone(memory_format=torch.preserve_format)
@@ -121,6 +148,8 @@ class _Call:
             return known[1]
         if self.to_cpu:
             return t
+        if _is_sparse(t):
+            return _sparse(t, self._up)
         out = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=self.device)
         if t.numel() and not self.copied:
             _alias(out).copy_(t)
@@ -195,6 +224,15 @@ def _widened(op):
     return wide
 
 
+def _on_cpu(op, function):
+    """The function in place of the operator, which has no CPU kernel."""
+    def call(*args):
+        return function(*args)
+
+    call._schema = op._schema
+    return call
+
+
 def _implement(name):
     packet, _, overload = name.partition(".")
     counted = name.encode()
@@ -206,6 +244,8 @@ def _implement(name):
         if op is None:
             op = getattr(getattr(torch.ops.aten, packet), overload or "default")
             random = any(a.name == "generator" for a in op._schema.arguments)
+            if name in _rnn.OPERATORS:
+                op = _on_cpu(op, _rnn.OPERATORS[name])
             op = _widened(op) if name in _WIDE else op
         if random:
             args, kwargs = _with_generator(op, args, kwargs)
@@ -242,8 +282,22 @@ def _names():
         if not full.startswith("aten::"):
             continue
         name = full[len("aten::"):]
-        if name in _ADD or (name not in _SKIP and has(full, "CUDA")
+        if name in _ADD or name in _rnn.OPERATORS or (name not in _SKIP and has(full, "CUDA")
                             and any(has(full, k) for k in _CPU_KEYS)):
+            yield name
+
+
+def _sparse_names(key, cpu_key):
+    """Operators that change no sparse tensor: such a change would be one of the parts' sizes."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    for full in torch._C._dispatch_get_all_op_names():
+        name = full[len("aten::"):]
+        if not full.startswith("aten::") or name in _SPARSE_SKIP or not has(full, key) \
+                or not has(full, cpu_key):
+            continue
+        packet, _, overload = name.partition(".")
+        schema = getattr(getattr(torch.ops.aten, packet), overload or "default")._schema
+        if not schema.is_mutable:
             yield name
 
 
@@ -257,6 +311,9 @@ def _register():
     _library = torch.library.Library("aten", "IMPL")
     for name in _names():
         _library.impl(name, _implement(name), "CUDA", allow_override=True)
+    for key in "Sparse", "SparseCsr":
+        for name in _sparse_names(key + "CUDA", key + "CPU"):
+            _library.impl(name, _implement(name), key + "CUDA", allow_override=True)
     _only_math()
 
 

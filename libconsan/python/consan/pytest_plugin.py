@@ -2,7 +2,7 @@
 
     @pytest.mark.consan_expect("CS102")     the test passes if these rules, and no others, are found
 
-Findings above a note count. pytest starts itself again under consan-run, so nothing else is needed;
+Findings above a note count, consequences of others as well. pytest starts itself again under consan-run, so nothing else is needed;
 workers of pytest-xdist are watched as well.
 """
 import os

@@ -126,6 +126,18 @@ static void precheck_test(const struct specimen *s, enum twin twin)
 	found_drop(&all);
 }
 
+static void judge_seed(const struct specimen *s, const char *program, const struct found *here,
+	const struct found *there)
+{
+	char schedule[32];
+	struct found seeded;
+
+	snprintf(schedule, sizeof schedule, "seed=%u", emulated_seed(program));
+	seeded = found_by(s, RACY, schedule);
+	emulated_judge_seed(program, here, there, &seeded);
+	found_drop(&seeded);
+}
+
 static void specimen_test(const char *path)
 {
 	static const char *const schedules[] = { "", "async=early reads=oldest",
@@ -146,6 +158,8 @@ static void specimen_test(const char *path)
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
 		emulated_judge(program, NULL, &here, &there);
+		if (emulated_seed(program))
+			judge_seed(&s, program, &here, &there);
 		if (s.twins)
 			precheck_test(&s, RACY);
 		precheck_test(&s, FIXED);
@@ -240,6 +254,7 @@ static const struct { const char *knob, *path; enum twin twin; } knobs[] = {
 	{ "tcgen05_pipelining", "tcgen05/cs606_store_then_load_of_one_warp", RACY },
 	{ "tcgen05_wait_ld", "tcgen05/cs602_load_in_flight_at_the_release", RACY },
 	{ "triton_codegen", "race/cs103_triton_copies", RACY },
+	{ "tmem_window", "tcgen05/cs630_window_of_another_warp", RACY },
 	{ "tcgen05_alloc_launched", "tcgen05/cs502_pair_alloc_before_the_peer_started", RACY },
 };
 

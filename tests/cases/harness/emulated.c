@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct { const char *program, *what; bool late; } table[] = {
-#define DIFFERS(program, what, why) { program, what, false },
-#define LATE(program, what) { program, what, true },
+static const struct { const char *program, *what; bool late; unsigned seed; } table[] = {
+#define DIFFERS(program, what, why) { program, what, false, 0 },
+#define LATE(program, what) { program, what, true, 0 },
+#define OTHER(program, what, seed) { program, what, false, seed },
 #include "emulated.def"
 #undef DIFFERS
 };
@@ -44,6 +45,25 @@ bool emulated_is_late(const char *program)
 		if (table[k].late && !strcmp(table[k].program, program))
 			return true;
 	return false;
+}
+
+unsigned emulated_seed(const char *program)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
+		if (!strcmp(table[k].program, program))
+			return table[k].seed;
+	return 0;
+}
+
+void emulated_judge_seed(const char *program, const struct found *cpu, const struct found *emulated,
+	const struct found *seeded)
+{
+	for (size_t i = 0; i < emulated->n; i++)
+		cr_expect(found_has(cpu, emulated->at[i]) || found_has(seeded, emulated->at[i]),
+			"%s: the seed of emulated.def does not show %s", program, emulated->at[i]);
+	for (size_t i = 0; i < cpu->n; i++)
+		cr_expect(found_has(emulated, cpu->at[i]) || !found_has(seeded, cpu->at[i]),
+			"%s: with the seed of emulated.def there is still %s", program, cpu->at[i]);
 }
 
 const char *emulated_program(size_t k)

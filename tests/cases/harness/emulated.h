@@ -12,6 +12,13 @@ void emulated_judge(const char *program, const char *rule, const struct found *c
 	const struct found *emulated);
 /* Does emulated.def say that the findings differ only by when operations complete? */
 bool emulated_is_late(const char *program);
+/* The seed with which the cpu backend runs the threads of this program in an order that shows what only
+ * emulated GPU mode does; 0: none is listed. */
+unsigned emulated_seed(const char *program);
+/* Fails the running test if findings with that seed do not contain those that only emulated GPU mode
+ * has, or contain one that only the cpu backend has without a seed. */
+void emulated_judge_seed(const char *program, const struct found *cpu, const struct found *emulated,
+	const struct found *seeded);
 /* The k-th program of emulated.def, from 0; NULL: there are k or fewer. */
 const char *emulated_program(size_t k);
 

@@ -377,6 +377,22 @@ static void judge_late(const struct planted *p, const struct found *emulated)
 	found_drop(&late);
 }
 
+static void judge_seed(const struct planted *p, const char *program, const struct found *cpu,
+	const struct found *emulated)
+{
+	char options[100];
+	struct found seeded;
+	json_t *report;
+	int status;
+
+	snprintf(options, sizeof options, "--seed=%u %s", emulated_seed(program), option_of(p->rule));
+	report = run_kernel(p, options, false, &status);
+	seeded = found_of_report(report);
+	emulated_judge_seed(program, cpu, emulated, &seeded);
+	found_drop(&seeded);
+	json_decref(report);
+}
+
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
 	const char *kernel = strchr(p->kernel, '/') + 1;
@@ -397,6 +413,8 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	emulated_judge(program, p->rule, &cpu, &emulated);
 	if (emulated_is_late(program))
 		judge_late(p, &emulated);
+	if (emulated_seed(program))
+		judge_seed(p, program, &cpu, &emulated);
 	found_drop(&emulated);
 	found_drop(&cpu);
 	json_decref(emulation);

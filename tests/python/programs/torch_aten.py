@@ -63,3 +63,24 @@ event = torch.cuda.Event(enable_timing=True)
 event.record(stream)
 event.synchronize()
 assert (total == 15).all()
+
+# fused cells, which ATen has no CPU kernels for
+for cell in torch.nn.LSTM, torch.nn.GRU:
+    model, data = cell(8, 16, num_layers=2), torch.randn(5, 3, 8)
+    twin = cell(8, 16, num_layers=2).cuda()
+    twin.load_state_dict(model.state_dict())
+    out, twin_out = model(data)[0], twin(data.cuda())[0]
+    torch.testing.assert_close(twin_out.cpu(), out)
+    out.square().sum().backward()
+    twin_out.square().sum().backward()
+    for a, b in zip(model.parameters(), twin.parameters()):
+        torch.testing.assert_close(b.grad.cpu(), a.grad)
+
+# sparse tensors
+dense = torch.tensor([[0, 1.0, 0], [2, 0, 3]])
+for sparse in dense.cuda().to_sparse(), dense.cuda().to_sparse_csr():
+    assert torch.equal(sparse.to_dense().cpu(), dense)
+    assert torch.equal((sparse @ torch.ones(3, 2, device="cuda")).cpu(), dense @ torch.ones(3, 2))
+table = torch.nn.Embedding(10, 4, sparse=True).cuda()
+table(torch.tensor([1, 2, 1], device="cuda")).sum().backward()
+assert table.weight.grad.coalesce().values().cpu().tolist() == [[2.0] * 4, [1.0] * 4]

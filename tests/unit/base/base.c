@@ -309,3 +309,29 @@ Test(similar, words)
 			cr_expect_null(s.best, "%s: %s", row[i].word, s.best);
 	}
 }
+
+/* ---- visible ---- */
+
+static void expect_visible(const char *s, const char *shown)
+{
+	struct text t = { 0 };
+
+	visible_add(&t, s, strlen(s));
+	cr_expect_str_eq(t.at, shown);
+	cr_expect_eq(visible_is(s, strlen(s)), !strcmp(s, shown), "%s", shown);
+	cr_expect(visible_is(t.at, t.n));
+	text_free(&t);
+}
+
+Test(visible, control_characters)
+{
+	char message[] = "a\x1b[2Jb\n\tc\xc2\x9b";
+
+	expect_visible("plain, \xc3\xa9 \xe2\x82\xac \xff", "plain, \xc3\xa9 \xe2\x82\xac \xff");
+	expect_visible("a\x1b]0;x\ab\n\t\r\x7f", "a\\x1b]0;x\\x07b\\n\\t\\r\\x7f");
+	expect_visible("\xc2\x9b" "31m", "\\u009b31m");
+	expect_visible("\xe2\x80\xae\xe2\x81\xa6", "\\u202e\\u2066");
+	expect_visible("\xe2\x80", "\xe2\x80");
+	visible_in_place(message);
+	cr_expect_str_eq(message, "a?[2Jb\n\tc??");
+}

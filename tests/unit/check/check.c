@@ -937,9 +937,18 @@ Test(fault, every_one)
 	for (unsigned f = 0; f < FAULT_COUNT; f++) {
 		begin(1);
 		event(.kind = EV_FAULT, .lanes = L(3), .fault = { .fault = (enum ev_fault)f, .space = SP_SHARED,
-			.addr = 0x9000, .bytes = 4 });
+			.addr = 32 << 16, .bytes = 4 });
 		expect(rule_by_code(event_fault_rule(f)));
 	}
+}
+
+/* Lanes of warp 0, named by another warp, are taken for its own by hardware. */
+Test(fault, first_lanes)
+{
+	begin(1);
+	event(.kind = EV_FAULT, .lanes = L(3), .fault = { .fault = FAULT_TMEM_OTHER_WINDOW,
+		.space = SP_TMEM, .addr = 16 << 16, .bytes = 4 });
+	expect_warning(CS630);
 }
 
 /* ---- the memory-model matrix: does it order a write before a read elsewhere? ---- */

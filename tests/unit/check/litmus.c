@@ -478,19 +478,22 @@ Test(litmus, store_buffering)
 /* A load of an older value takes nothing from the newest write, and a later one does. */
 Test(litmus, stale_loads)
 {
-	for (unsigned i = 0; i < PLACES * 2; i++) {
+	for (unsigned i = 0; i < PLACES * 4; i++) {
 		const unsigned place = i % 4;
-		const bool again = i / 4;
+		const bool again = i / 4 % 2, shared = i / 8;
+		const uint64_t data = shared ? SHARED(0, 0) : GLOBAL, flag = data + 64;
 
+		if (shared && place == 3)
+			continue;
 		at_place(place);
-		ST(0, SEM_WEAK, 0, GLOBAL);
-		ST(0, SEM_RELEASE, SCOPE_GPU, GLOBAL + 64);
+		ST(0, SEM_WEAK, 0, data);
+		ST(0, SEM_RELEASE, SCOPE_GPU, flag);
 		stale = true;
-		LD(1, SEM_ACQUIRE, SCOPE_GPU, GLOBAL + 64);
+		LD(1, SEM_ACQUIRE, SCOPE_GPU, flag);
 		if (again)
-			LD(1, SEM_ACQUIRE, SCOPE_GPU, GLOBAL + 64);
-		LD(1, SEM_WEAK, 0, GLOBAL + 64); /* only the write that was read is ordered before */
-		LD(1, SEM_WEAK, 0, GLOBAL);
+			LD(1, SEM_ACQUIRE, SCOPE_GPU, flag);
+		LD(1, SEM_WEAK, 0, flag); /* only the write that was read is ordered before */
+		LD(1, SEM_WEAK, 0, data);
 		judge(clusters_of(place), ctas_of(place), again ? 0 : 4);
 	}
 }
@@ -541,7 +544,7 @@ static void random_op(unsigned t, unsigned ctas, bool shared, bool sc)
 		access_(t, MODE_WRITE, of_write[rnd(3)], some_scope(), flag, size, count, false);
 		return;
 	case 6: case 7:
-		stale = flag >= GLOBAL && !rnd(4);
+		stale = !rnd(4);
 		access_(t, MODE_READ, of_read[rnd(3)], some_scope(), flag, size, count, false);
 		return;
 	case 8: case 9:

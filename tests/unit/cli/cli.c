@@ -148,7 +148,7 @@ Test(cli, help_and_version)
 	cr_assert_eq(consan("report --seed=3 x.json"), 2);
 	cr_assert(has("option of consan-run"));
 	for (const char *const *c = (const char *const[]){ "explain", "report", "merge", "suppress",
-			"replay", "dump", "completion", NULL }; *c; c++) {
+			"replay", "recover", "dump", "completion", NULL }; *c; c++) {
 		char words[40];
 
 		snprintf(words, sizeof words, "%s --version", *c);

@@ -4,6 +4,7 @@
 #include "libconsan/event/fields.h"
 #include "libconsan/event/io.h"
 #include "libconsan/event/site.h"
+#include "libconsan/event/valid.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -32,6 +33,8 @@ static const struct launch_info launch = {
 	.symbols = symbols, .nsymbols = 2,
 };
 
+static _Thread_local bool small; /* numbers that are likely to be valid for shared memory */
+
 struct made {           /* an event, and memory for its arrays */
 	struct event e;
 	uint64_t lanes[32], sources[32];
@@ -47,7 +50,11 @@ static void make_lanes(struct made *m, struct ev_lanes *at)
 	at->stride = (int32_t)roll(256) - 128;
 	at->base = (uint64_t)roll(1u << 31) << roll(32);
 	for (unsigned l = 0; l < 32; l++)
-		m->lanes[l] = (uint64_t)roll(1u << 31) << roll(33);
+		m->lanes[l] = small ? roll(4096) : (uint64_t)roll(1u << 31) << roll(33);
+	if (small) {
+		at->stride = (int32_t)roll(64);
+		at->base = roll(4096);
+	}
 	if (!roll(3))
 		at->lane = m->lanes;
 }
@@ -59,7 +66,7 @@ static void make_spans(struct made *m, struct ev_spans *s)
 	s->at = m->spans;
 	s->n = (uint16_t)(1 + roll(20));
 	for (unsigned i = 0; i < s->n; i++)
-		m->spans[i] = (struct ev_span){ roll(1u << 20), roll(512) };
+		m->spans[i] = (struct ev_span){ roll(small ? 4096 : 1u << 20), roll(512) };
 }
 
 static void make_gspans(struct made *m, struct ev_gspans *s)
@@ -81,9 +88,9 @@ static void make_areas(struct made *m, struct ev_areas *s)
 
 		for (unsigned k = 0; k < 4; k++)
 			a->lanes[k] = roll(3) ? UINT32_MAX * roll(2) : roll(1u << 31) * 2;
-		a->column = (uint16_t)roll(512);
-		a->columns = (uint16_t)roll(512);
-		a->ctas = (uint16_t)roll(1 << 16);
+		a->column = (uint16_t)roll(256);
+		a->columns = (uint16_t)roll(257);
+		a->ctas = (uint16_t)roll(1 << NCTAS);
 		a->mode = (enum ev_mode)(1 + roll(3));
 		a->operand = (enum ev_operand)roll(5);
 	}
@@ -117,7 +124,7 @@ static void make_field(struct made *m, const struct event_field *f, const uint32
 	case TYPE_lanes: make_lanes(m, at); break;
 	case TYPE_sources:
 		for (unsigned l = 0; l < 32; l++)
-			m->sources[l] = roll(1u << 31);
+			m->sources[l] = roll(small ? 4096 : 1u << 31);
 		if (!roll(6))
 			*(const uint64_t **)at = m->sources;
 		break;
@@ -134,16 +141,19 @@ static void make_field(struct made *m, const struct event_field *f, const uint32
 			((struct ev_parts *)at)->at[i] = (uint16_t)(i * e->wgmma.spans.n / 5);
 		break;
 	case TYPE_unwritten: case TYPE_stored: break;
-	default: event_set_number(e, f, roll(f->bytes == 1 ? 4 : 1u << 31));
+	case TYPE_mask: event_set_number(e, f, roll(small ? 4 : 1u << 31)); break;
+	default: event_set_number(e, f, roll(f->bytes == 1 ? 4 : small ? 16 : 1u << 31));
 	}
 }
 
-static void make(struct made *m, const uint32_t *site, unsigned nsites)
+/* Any event, valid or not */
+static void make_any(struct made *m, const uint32_t *site, unsigned nsites)
 {
 	const struct event_fields *k;
 	struct event *e = &m->e;
 
 	memset(m, 0, sizeof *m);
+	small = roll(2);
 	e->kind = (enum ev_kind)roll(EV_COUNT);
 	e->cta = (uint16_t)roll(NCTAS);
 	e->warp = (uint16_t)roll(WARPS);
@@ -154,6 +164,25 @@ static void make(struct made *m, const uint32_t *site, unsigned nsites)
 		make_field(m, &k->at[i], site, nsites);
 	if (e->kind == EV_TCGEN05)
 		e->tcgen05.part = (uint16_t)roll(e->tcgen05.spans.n + 1u);
+}
+
+/* The next event of a cluster whose CTAs do not end */
+static void make(struct made *m, struct event_valid *v, const uint32_t *site, unsigned nsites)
+{
+	struct event_valid was;
+
+	for (unsigned r = 0; r < NCTAS; r++)
+		if (!v->cta[r].begun) {
+			memset(m, 0, sizeof *m);
+			m->e = (struct event){ .kind = EV_CTA_BEGIN, .cta = (uint16_t)r, .lanes = 1,
+				.cta_begin = { .linear_id = r, .threads = 32 * WARPS, .shared_bytes = 65536 } };
+			cr_assert_null(event_wrong(v, &m->e));
+			return;
+		}
+	do {
+		was = *v;
+		make_any(m, site, nsites);
+	} while (m->e.kind == EV_CTA_END || m->e.kind == EV_THREAD_EXIT || event_wrong(&was, &m->e));
 }
 
 static void assert_same_lanes(const uint64_t *a, const uint64_t *b, uint32_t lanes)
@@ -259,6 +288,7 @@ static char *temp_path(void)
 struct expected {
 	uint32_t site[16];
 	uint64_t at[4];          /* the state of the random numbers of each cluster */
+	struct event_valid valid[4];
 	unsigned seen[4], begun, ended, whole, launches, launch_ends, unchecked;
 };
 
@@ -288,7 +318,7 @@ static void one_event(struct event_sink *sink, const struct event *e)
 	struct made m;
 
 	random_state = want.at[k];
-	make(&m, want.site, 16);
+	make(&m, &want.valid[k], want.site, 16);
 	want.at[k] = random_state;
 	want.seen[k]++;
 	assert_same(&m.e, e);
@@ -337,17 +367,30 @@ struct job {
 	unsigned cluster, events;
 };
 
+/* The reader makes the events again. */
+static void begin_numbers(unsigned cluster)
+{
+	const struct cluster_info c = { &launch, cluster, NCTAS, WARPS, NULL };
+
+	want.at[cluster] = cluster * 77 + 1;
+	memset(&want.valid[cluster], 0, sizeof want.valid[cluster]);
+	cr_assert_null(event_valid_begin(&want.valid[cluster], &c));
+}
+
 /* Each thread has random numbers of its own. */
 static void save_cluster(const struct job *j)
 {
 	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };
 	struct event_sink *sink = event_writer_begin(j->w, &c, NULL);
+	struct event_valid v = { 0 };
 	struct made m;
 
 	cr_assert(sink->want_global);
-	random_state = want.at[j->cluster] = j->cluster * 77 + 1;
+	begin_numbers(j->cluster);
+	random_state = want.at[j->cluster];
+	cr_assert_null(event_valid_begin(&v, &c));
 	for (unsigned i = 0; i < j->events; i++) {
-		make(&m, want.site, 16);
+		make(&m, &v, want.site, 16);
 		sink->event(sink, &m.e);
 	}
 	cr_assert_null(event_writer_end(sink));
@@ -405,7 +448,7 @@ Test(event_io, truncated_anywhere)
 
 		truncate_to(path, n);
 		for (unsigned k = 0; k < 4; k++)
-			want.at[k] = k * 77 + 1;
+			begin_numbers(k);
 		memset(want.seen, 0, sizeof want.seen);
 		if (!event_read(path, &reader, &stats, &e)) {
 			cr_assert_eq(e.code, CONSAN_ERR_FORMAT);
@@ -502,10 +545,13 @@ static void *save_same(void *arg)
 	struct event_sink next = { count_event, false };
 	struct cluster_info c = { &launch, j->cluster, NCTAS, WARPS, NULL };
 	struct event_sink *sink = event_writer_begin(j->w, &c, &next);
-	struct event e = { .kind = EV_ACCESS, .lanes = 1, .site = j->site };
+	struct event e = { .kind = EV_ACCESS, .lanes = 1, .site = j->site,
+		.access = { .space = SP_SHARED, .mode = MODE_READ } };
 
 	cr_assert_not(sink->want_global);
-	for (unsigned i = 0; i < 5000; i++) {
+	sink->event(sink, &(struct event){ .kind = EV_CTA_BEGIN, .lanes = 1, .site = j->site,
+		.cta_begin = { .threads = 32 * WARPS, .shared_bytes = 65536 } });
+	for (unsigned i = 1; i < 5000; i++) {
 		e.access.at.base = i;
 		sink->event(sink, &e);
 	}
@@ -543,6 +589,130 @@ Test(event_io, from_several_threads)
 	free(path);
 }
 
+/* ---- events that no producer makes ---- */
+
+static void on_no_event(struct event_sink *sink, const struct event *e)
+{
+	(void)sink;
+	(void)e;
+}
+
+static struct event_sink *any_begin(void *user, const struct cluster_info *c)
+{
+	(void)c;
+	return user;
+}
+
+/* Reads the events of one cluster of `launch`; returns the stats. */
+static struct event_read_stats read_back(const struct launch_info *l, const struct cluster_info *c,
+	const struct event *events, unsigned n)
+{
+	struct event_sink none = { on_no_event, true };
+	const struct event_reader to = { .user = &none, .cluster_begin = any_begin };
+	struct event_read_stats stats;
+	struct consan_err e = { 0 };
+	char *path = temp_path();
+	struct event_writer *w = event_writer_open(path, &e);
+	struct event_sink *sink;
+
+	event_writer_launch(w, l);
+	sink = event_writer_begin(w, c, NULL);
+	for (unsigned i = 0; i < n; i++)
+		sink->event(sink, &events[i]);
+	event_writer_end(sink);
+	event_writer_launch_end(w, l, UINT32_MAX, "");
+	cr_assert(event_writer_close(w, &e));
+	cr_assert(event_read(path, &to, &stats, &e), "%s", e.text);
+	unlink(path);
+	free(path);
+	return stats;
+}
+
+#define BEGIN { .kind = EV_CTA_BEGIN, .lanes = 1, \
+	.cta_begin = { .threads = 32 * WARPS, .shared_bytes = 1024 } }
+
+Test(event_valid, wrong_events)
+{
+	const uint32_t reg = 1u << 30;
+	const struct ev_area area = { .column = 500, .columns = 20, .mode = MODE_READ };
+	const struct ev_span span = { 1020, 8 };
+	const struct event wrong[] = {
+		BEGIN,
+		{ .kind = EV_FENCE, .cta = 1, .lanes = 1 }, /* it has not begun */
+		{ .kind = EV_FENCE, .cta = 2, .lanes = 1 },
+		{ .kind = EV_FENCE, .warp = WARPS, .lanes = 1 },
+		{ .kind = EV_CTA_BEGIN, .cta = 1, .lanes = 1, .cta_begin = { .threads = 64 } },
+		{ .kind = EV_CTA_BEGIN, .cta = 1, .lanes = 1, .cta_begin = { .threads = 32 * WARPS,
+			.shared_bytes = 1u << 30 } },
+		{ .kind = EV_CTA_BEGIN, .cta = 1, .lanes = 1, .cta_begin = { .threads = 32 * WARPS,
+			.linear_id = 8 } },
+		{ .kind = EV_FENCE, .lanes = 1, .fence = { .sem = 99 } },
+		{ .kind = EV_FAULT, .lanes = 1, .fault = { .fault = FAULT_COUNT } },
+		{ .kind = EV_ACCESS, .lanes = 1, .access = { .space = SP_SHARED } }, /* no mode */
+		{ .kind = EV_ACCESS, .lanes = 3, .access = { .space = SP_SHARED, .mode = MODE_READ,
+			.bytes = 4, .at = { .base = 1000, .stride = 24 } } },
+		{ .kind = EV_ACCESS, .lanes = 1, .access = { .space = SP_SHARED, .mode = MODE_READ,
+			.owner = 1, .bytes = 4 } },
+		{ .kind = EV_WGMMA, .warp = 1, .lanes = 1 },
+		{ .kind = EV_WGMMA, .lanes = 1, .wgmma.accumulators = { &reg, 1 } },
+		{ .kind = EV_WGMMA, .lanes = 1, .wgmma = { .spans = { &span, 1 },
+			.parts.at = { 0, 0, 0, 0, 0, 1 } } },
+		{ .kind = EV_WGMMA, .lanes = 1, .wgmma.parts.at = { 0, 0, 0, 0, 0, 1 } },
+		{ .kind = EV_BULK, .lanes = 1, .bulk = { .mode = MODE_WRITE, .bytes = 2048 } },
+		{ .kind = EV_BULK, .lanes = 1, .bulk = { .mode = MODE_WRITE, .cta_mask = 4 } },
+		{ .kind = EV_TMEM_ALLOC, .lanes = 1, .tmem_alloc = { .column = 512, .columns = 32 } },
+		{ .kind = EV_TMEM_ACCESS, .lanes = 1, .tmem_access.areas = { &area, 1 } },
+		{ .kind = EV_TCGEN05, .lanes = 1, .tcgen05 = { .ctas = 1u << NCTAS } },
+		{ .kind = EV_BARRIER_ARRIVE, .lanes = 1, .barrier_arrive = { .id = 16 } },
+	};
+	const struct cluster_info c = { &launch, 0, NCTAS, WARPS, NULL };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const struct event events[] = { BEGIN, wrong[i], { .kind = EV_CTA_END, .lanes = 1 } };
+		const struct event_read_stats s = read_back(&launch, &c, events, 3);
+
+		cr_expect(s.incomplete == 1 && s.invalid && s.events == 1, "%u: %llu events, %s", i,
+			(unsigned long long)s.events, s.invalid ? s.invalid : "valid");
+	}
+}
+
+Test(event_valid, order)
+{
+	const struct cluster_info c = { &launch, 0, NCTAS, WARPS, NULL };
+	const struct event fence = { .kind = EV_FENCE, .warp = 1, .lanes = 2 };
+	const struct event exited[] = { BEGIN, { .kind = EV_THREAD_EXIT, .warp = 1, .lanes = 6 }, fence };
+	const struct event others[] = { BEGIN, { .kind = EV_THREAD_EXIT, .warp = 1, .lanes = 4 }, fence };
+	const struct event ended[] = { BEGIN, { .kind = EV_CTA_END, .lanes = 1 }, fence };
+	const struct event early[] = { fence };
+
+	cr_expect_not_null(read_back(&launch, &c, exited, 3).invalid);
+	cr_expect_null(read_back(&launch, &c, others, 3).invalid);
+	cr_expect_not_null(read_back(&launch, &c, ended, 3).invalid);
+	cr_expect_not_null(read_back(&launch, &c, early, 1).invalid);
+}
+
+Test(event_valid, wrong_launches)
+{
+	struct launch_info wrong[] = { launch, launch, launch, launch, launch, launch };
+	const struct cluster_info far = { &launch, 16, NCTAS, WARPS, NULL };
+	const struct cluster_info odd = { &launch, 0, NCTAS, WARPS + 1, NULL };
+
+	wrong[0].grid[1] = 0;
+	wrong[1].grid[0] = wrong[1].grid[1] = wrong[1].grid[2] = UINT32_MAX;
+	wrong[2].block[0] = 2048;
+	wrong[3].cluster[0] = 17;
+	wrong[4].shared_dynamic = UINT32_MAX;
+	wrong[5].reads = 3;
+	for (unsigned i = 0; i < ARRAY_SIZE(wrong); i++) {
+		const struct cluster_info c = { &wrong[i], 0, NCTAS, WARPS, NULL };
+		const struct event_read_stats s = read_back(&wrong[i], &c, NULL, 0);
+
+		cr_expect(s.invalid && !s.launches && !s.clusters, "%u", i);
+	}
+	cr_expect_not_null(read_back(&launch, &far, NULL, 0).invalid);
+	cr_expect_not_null(read_back(&launch, &odd, NULL, 0).invalid);
+}
+
 Test(event_print, names_what_matters)
 {
 	struct event e = { .kind = EV_MBARRIER_ARRIVE, .cta = 1, .warp = 2, .lanes = 1,
@@ -567,16 +737,19 @@ static void pass_through_queue(unsigned events)
 {
 	struct one to = { .sink.event = one_event };
 	struct event_sink *sink = event_queue_begin(&to.sink);
+	struct event_valid v;
 	uint64_t mine = 11;
 
 	memset(&want, 0, sizeof want);
 	make_sites(want.site);
+	begin_numbers(0);
+	v = want.valid[0];
 	want.at[0] = mine;
 	for (unsigned i = 0; i < events; i++) {
 		struct made m;
 
 		random_state = mine; /* this thread may be the consumer as well */
-		make(&m, want.site, 16);
+		make(&m, &v, want.site, 16);
 		mine = random_state;
 		sink->event(sink, &m.e);
 	}

@@ -25,8 +25,15 @@ struct op {
 #define MAX_THREADS 4
 #define MAX_OPS 6
 #define LOCATIONS 4
+#define WARPS 4
+
+/* Where locations are: in global memory; in shared memory of the only CTA; in that of the first two
+ * CTAs of a cluster; in global memory and, if their numbers are odd, in shared memory of the first. */
+enum memory { GLOBAL, SHARED, CLUSTER, MIXED, MEMORIES };
+static const char *const memory_text[] = { "global", "shared", "shared::cluster", "mixed" };
 
 struct program {
+	enum memory memory;
 	unsigned threads;
 	struct { unsigned cta, warp, n; struct op op[MAX_OPS]; } thread[MAX_THREADS];
 	unsigned last[LOCATIONS]; /* values afterwards */
@@ -45,11 +52,18 @@ static unsigned place(unsigned at)
 	return 64 * (at / 2) + 4 * (at % 2);
 }
 
-static void put_op(struct text *t, const struct op *o, unsigned reg)
+static bool is_global(enum memory m, unsigned at)
+{
+	return m == GLOBAL || (m == MIXED && at % 2 == 0);
+}
+
+static void put_op(struct text *t, enum memory m, const struct op *o, unsigned reg)
 {
 	const char *sem = sem_text[o->sem];
 	const char *scope = o->sem == SEM_VOLATILE || o->sem == SEM_WEAK ? ""
 		: scope_text[o->scope];
+	const char *space = is_global(m, o->at) ? "global" : m == SHARED ? "shared" : "shared::cluster";
+	const char *base = is_global(m, o->at) ? "%rd1" : m == CLUSTER && o->at / 2 ? "%r59" : "%r58";
 
 	switch (o->kind) {
 	case FENCE:
@@ -57,25 +71,26 @@ static void put_op(struct text *t, const struct op *o, unsigned reg)
 		return;
 	case LD:
 		if (o->vector)
-			text_printf(t, o->at % 2 ? "ld.%s%s.global.v2.u32 {%%r63, %%r%u}, [%%rd1+%u];\n"
-				: "ld.%s%s.global.v2.u32 {%%r%u, %%r63}, [%%rd1+%u];\n", sem, scope, reg,
+			text_printf(t, o->at % 2 ? "ld.%s%s.%s.v2.u32 {%%r63, %%r%u}, [%s+%u];\n"
+				: "ld.%s%s.%s.v2.u32 {%%r%u, %%r63}, [%s+%u];\n", sem, scope, space, reg, base,
 				place(o->at & ~1u));
 		else if (o->mmio)
 			text_printf(t, "ld.mmio.relaxed.sys.global.u32 %%r%u, [%%rd1+%u];\n", reg, place(o->at));
 		else
-			text_printf(t, "ld.%s%s.global.u32 %%r%u, [%%rd1+%u];\n", sem, scope, reg,
+			text_printf(t, "ld.%s%s.%s.u32 %%r%u, [%s+%u];\n", sem, scope, space, reg, base,
 				place(o->at));
 		return;
 	case POLL:
-		text_printf(t, "$P%p:\nld.%s%s.global.u32 %%r%u, [%%rd1+%u];\n"
-			"setp.eq.u32 %%p3, %%r%u, 0;\n@%%p3 bra $P%p;\n", (const void *)o, sem, scope, reg,
-			place(o->at), reg, (const void *)o);
+		text_printf(t, "$P%p:\nld.%s%s.%s.u32 %%r%u, [%s+%u];\n"
+			"setp.eq.u32 %%p3, %%r%u, 0;\n@%%p3 bra $P%p;\n", (const void *)o, sem, scope, space, reg,
+			base, place(o->at), reg, (const void *)o);
 		return;
 	case ST:
-		text_printf(t, "st.%s%s.global.u32 [%%rd1+%u], %u;\n", sem, scope, place(o->at), o->value);
+		text_printf(t, "st.%s%s.%s.u32 [%s+%u], %u;\n", sem, scope, space, base, place(o->at),
+			o->value);
 		return;
 	case RMW:
-		text_printf(t, "atom.%s%s.global.exch.b32 %%r%u, [%%rd1+%u], %u;\n", sem, scope, reg,
+		text_printf(t, "atom.%s%s.%s.exch.b32 %%r%u, [%s+%u], %u;\n", sem, scope, space, reg, base,
 			place(o->at), o->value);
 		return;
 	}
@@ -86,32 +101,56 @@ static bool reads(const struct op *o)
 	return o->kind == LD || o->kind == POLL || o->kind == RMW;
 }
 
-/* A word for each result: 1024 + 4 * (thread * MAX_OPS + op) bytes into the memory */
-static char *ptx_of(const struct program *p)
+static void put_cluster_barrier(struct text *t)
+{
+	text_printf(t, "barrier.cluster.arrive;\nbarrier.cluster.wait;\n");
+}
+
+/* A word for each result: 1024 + 4 * (thread * MAX_OPS + op) bytes into the memory. What is in shared
+ * memory in the end is copied to its place in global memory. */
+static char *ptx_of(const struct program *p, unsigned ctas)
 {
 	struct text t = { 0 };
 
 	text_printf(&t, ".version 8.7\n.target sm_90a\n.address_size 64\n"
 		".visible .entry k(.param .u64 out)\n{\n.reg .pred %%p<8>;\n.reg .b32 %%r<64>;\n"
-		".reg .b64 %%rd<4>;\nld.param.u64 %%rd1, [out];\nmov.u32 %%r60, %%tid.x;\n"
-		"mov.u32 %%r61, %%ctaid.x;\nand.b32 %%r62, %%r60, 31;\nsetp.ne.u32 %%p1, %%r62, 0;\n"
-		"@%%p1 ret;\nshr.u32 %%r60, %%r60, 5;\nshl.b32 %%r61, %%r61, 1;\n"
-		"add.u32 %%r60, %%r60, %%r61;\n");
+		".reg .b64 %%rd<4>;\n.shared .align 16 .b8 buf[128];\nld.param.u64 %%rd1, [out];\n"
+		"mov.u32 %%r60, %%tid.x;\nmov.u32 %%r61, %%ctaid.x;\nmov.u32 %%r57, buf;\n"
+		"mapa.shared::cluster.u32 %%r58, %%r57, 0;\nmapa.shared::cluster.u32 %%r59, %%r57, %u;\n"
+		"setp.ne.u32 %%p1, %%r60, 0;\n", p->memory == CLUSTER && ctas > 1);
+	for (unsigned at = 0; at < LOCATIONS && p->memory != GLOBAL; at++)
+		text_printf(&t, "@!%%p1 st.shared.u32 [buf+%u], 0;\n", place(at));
+	if (p->memory != GLOBAL)
+		put_cluster_barrier(&t);
+	text_printf(&t, "and.b32 %%r62, %%r60, 31;\nsetp.ne.u32 %%p1, %%r62, 0;\n"
+		"@%%p1 ret;\nshr.u32 %%r60, %%r60, 5;\nmad.lo.u32 %%r60, %%r61, %u, %%r60;\n", WARPS);
 	for (unsigned i = 0; i < p->threads; i++)
 		text_printf(&t, "setp.eq.u32 %%p2, %%r60, %u;\n@%%p2 bra $T%u;\n",
-			2 * p->thread[i].cta + p->thread[i].warp, i);
-	text_printf(&t, "ret;\n");
+			WARPS * p->thread[i].cta + p->thread[i].warp, i);
+	text_printf(&t, "bra $END;\n");
 	for (unsigned i = 0; i < p->threads; i++) {
 		text_printf(&t, "$T%u:\n", i);
 		for (unsigned k = 0; k < p->thread[i].n; k++)
-			put_op(&t, &p->thread[i].op[k], k);
+			put_op(&t, p->memory, &p->thread[i].op[k], k);
 		for (unsigned k = 0; k < p->thread[i].n; k++)
 			if (reads(&p->thread[i].op[k]))
 				text_printf(&t, "st.global.u32 [%%rd1+%u], %%r%u;\n",
 					1024 + 4 * (i * MAX_OPS + k), k);
-		text_printf(&t, "ret;\n");
+		text_printf(&t, "bra $END;\n");
 	}
-	text_printf(&t, "}\n");
+	text_printf(&t, "$END:\n");
+	if (p->memory != GLOBAL) {
+		put_cluster_barrier(&t);
+		text_printf(&t, "setp.ne.u32 %%p1, %%r60, 0;\n");
+	}
+	for (unsigned at = 0; at < LOCATIONS; at++)
+		if (!is_global(p->memory, at))
+			text_printf(&t, "@!%%p1 ld.shared::cluster.u32 %%r63, [%s+%u];\n"
+				"@!%%p1 st.global.u32 [%%rd1+%u], %%r63;\n",
+				p->memory == CLUSTER && at / 2 ? "%r59" : "%r58", place(at), place(at));
+	if (p->memory != GLOBAL)
+		put_cluster_barrier(&t);
+	text_printf(&t, "ret;\n}\n");
 	return t.at;
 }
 
@@ -123,15 +162,15 @@ static struct ready prepare(struct program *p)
 	struct ptx_module *ptx;
 	struct ready r = { .ctas = 1 };
 
-	p->text = ptx_of(p);
+	for (unsigned i = 0; i < p->threads; i++)
+		r.ctas = p->thread[i].cta >= r.ctas ? p->thread[i].cta + 1 : r.ctas;
+	p->text = ptx_of(p, r.ctas);
 	ptx = ptx_parse("test.ptx", p->text, strlen(p->text), &e);
 	cr_assert(ptx, "%s\n%s", e.text, p->text);
 	r.m = exec_load(ptx, &e);
 	cr_assert(r.m, "%s", e.text);
 	r.k = exec_kernel(r.m, "k", &e);
 	cr_assert(r.k, "%s", e.text);
-	for (unsigned i = 0; i < p->threads; i++)
-		r.ctas = p->thread[i].cta >= r.ctas ? p->thread[i].cta + 1 : r.ctas;
 	return r;
 }
 
@@ -147,13 +186,13 @@ static void run_observed(struct program *p, const struct ready *r, uint64_t seed
 	static uint32_t memory[512];
 	uint32_t *at = memory;
 	struct exec_launch l = { .device = exec_device_for(90), .kernel = r->k,
-		.grid = { r->ctas, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 }, .params = &at,
-		.timeout = 20, .seed = seed, .reads = which, .observer = observer };
+		.grid = { r->ctas, 1, 1 }, .block = { 32 * WARPS, 1, 1 }, .params = &at,
+		.cluster = { p->memory == GLOBAL ? 1 : r->ctas, 1, 1 }, .timeout = 20, .seed = seed, .reads = which, .observer = observer };
 	struct exec_result result;
 
 	memset(memory, 0, sizeof memory);
 	exec_mem_add(memory, sizeof memory, MEM_DEVICE, false);
-	cr_assert_eq(exec_run(&l, &result), EXEC_OK);
+	cr_assert_eq(exec_run(&l, &result), EXEC_OK, "%s\n%s", result.err.text, p->text);
 	exec_mem_remove(memory);
 	for (unsigned i = 0; i < p->threads; i++)
 		for (unsigned k = 0; k < p->thread[i].n; k++)
@@ -173,6 +212,7 @@ static void run(struct program *p, const struct ready *r, uint64_t seed, enum ex
 
 struct node { struct op op; unsigned thread, cta; int from; };
 static struct node ev[MAX];
+static enum ev_scope between; /* the narrowest scope that includes threads of two CTAs */
 static unsigned n;
 static bool po[MAX][MAX], co[MAX][MAX], seen[MAX][MAX], sync[MAX][MAX], base[MAX][MAX];
 
@@ -183,7 +223,7 @@ static bool writes(unsigned i)
 
 static bool includes(unsigned a, unsigned b)
 {
-	return ev[a].op.scope >= (ev[a].cta == ev[b].cta ? SCOPE_CTA : SCOPE_GPU);
+	return ev[a].op.scope >= (ev[a].cta == ev[b].cta ? SCOPE_CTA : between);
 }
 
 /* 8.7. The first writes are the host's: ordered before all. */
@@ -212,6 +252,7 @@ static bool acquires(unsigned r, unsigned y)
 static void collect(const struct program *p)
 {
 	n = 0;
+	between = p->memory == GLOBAL ? SCOPE_GPU : SCOPE_CLUSTER;
 	memset(po, 0, sizeof po);
 	for (unsigned at = 0; at < LOCATIONS; at++)
 		ev[n++] = (struct node){ { .kind = ST, .sem = SEM_RELAXED, .scope = SCOPE_SYS, .at = at },
@@ -428,16 +469,49 @@ static struct program spread(struct program p)
 /* How often the outcome is seen: never; with random reads; with the oldest, too */
 enum often { NEVER, RANDOM, OLDEST };
 
+static void judge_in(const char *name, enum memory m, struct program p, enum often often,
+	const unsigned (*want)[3], unsigned nwant)
+{
+	unsigned random, oldest;
+
+	p.memory = m;
+	random = count(&p, READS_RANDOM, want, nwant);
+	oldest = count(&p, READS_OLDEST, want, nwant);
+	cr_expect_eq(count(&p, READS_NEWEST, want, nwant), 0, "%s, %s: newest", name, memory_text[m]);
+	cr_expect_eq(random > 0, often >= RANDOM, "%s, %s: %u times with random reads", name,
+		memory_text[m], random);
+	if (often != RANDOM)
+		cr_expect_eq(oldest > 0, often == OLDEST, "%s, %s: %u times with the oldest", name,
+			memory_text[m], oldest);
+}
+
+static bool fits(const struct program *p, enum memory m)
+{
+	bool fits = true;
+
+	for (unsigned i = 0; i < p->threads; i++)
+		for (unsigned k = 0; k < p->thread[i].n; k++)
+			fits &= (m != MIXED || !p->thread[i].op[k].vector) && (m == GLOBAL || !p->thread[i].op[k].mmio);
+	return fits;
+}
+
+static struct program in_one_cta(struct program p)
+{
+	for (unsigned i = 0; i < MAX_THREADS; i++) {
+		p.thread[i].cta = 0;
+		p.thread[i].warp = i;
+	}
+	return p;
+}
+
+/* Some of what only random reads show needs a late load of shared memory, which no seed gives beside
+ * global memory: there a write waits until no load can be performed. */
 static void judge(const char *name, struct program p, enum often often,
 	const unsigned (*want)[3], unsigned nwant)
 {
-	const unsigned random = count(&p, READS_RANDOM, want, nwant);
-	const unsigned oldest = count(&p, READS_OLDEST, want, nwant);
-
-	cr_expect_eq(count(&p, READS_NEWEST, want, nwant), 0, "%s: newest", name);
-	cr_expect_eq(random > 0, often >= RANDOM, "%s: %u times with random reads", name, random);
-	if (often != RANDOM)
-		cr_expect_eq(oldest > 0, often == OLDEST, "%s: %u times with the oldest", name, oldest);
+	for (enum memory m = GLOBAL; m < MEMORIES; m++)
+		if (fits(&p, m) && (m != MIXED || often != RANDOM))
+			judge_in(name, m, m == SHARED ? in_one_cta(p) : p, often, want, nwant);
 }
 
 Test(reads, store_buffering)
@@ -513,8 +587,15 @@ Test(reads, scopes)
 		p.thread[0].op[1].scope = SCOPE_CTA;
 		p.thread[1].cta = !same;
 		p.thread[1].warp = same;
-		judge(same ? "cta scope in a CTA" : "cta scope between CTAs", p, same ? NEVER : OLDEST,
-			WANT({ 1, fence ? 2 : 1, 0 }));
+		for (enum memory m = GLOBAL; m < MEMORIES; m++)
+			if (m != SHARED || same)
+				judge_in(same ? "cta scope in a CTA" : "cta scope between CTAs", m, p,
+					same ? NEVER : OLDEST, WANT({ 1, fence ? 2 : 1, 0 }));
+		p.thread[0].op[1].scope = SCOPE_CLUSTER;
+		for (enum memory m = GLOBAL; m < MEMORIES; m++)
+			if (m != SHARED || same)
+				judge_in(same ? "cluster scope in a CTA" : "cluster scope between CTAs", m, p,
+					same || m != GLOBAL ? NEVER : OLDEST, WANT({ 1, fence ? 2 : 1, 0 }));
 	}
 }
 
@@ -568,7 +649,7 @@ static struct op random_op(unsigned *value)
 	static const enum ev_sem of_st[] = { SEM_RELAXED, SEM_RELAXED, SEM_RELEASE };
 	static const enum ev_sem of_rmw[] = { SEM_RELAXED, SEM_ACQUIRE, SEM_RELEASE, SEM_ACQ_REL };
 	static const enum ev_sem of_fence[] = { SEM_ACQ_REL, SEM_SC, SEM_SC };
-	struct op o = { .scope = rnd(4) ? SCOPE_GPU : SCOPE_CTA, .at = rnd(3) };
+	struct op o = { .scope = rnd(4) ? SCOPE_GPU : rnd(2) ? SCOPE_CTA : SCOPE_CLUSTER, .at = rnd(3) };
 	const unsigned what = rnd(10);
 
 	if (what < 4) {
@@ -588,29 +669,29 @@ static struct op random_op(unsigned *value)
 	return o;
 }
 
-static struct op vary(struct op o)
+static struct op vary(struct op o, enum memory m)
 {
 	const unsigned how = o.kind == LD ? rnd(8) : 0;
 
-	if (how == 1 && o.sem == SEM_RELAXED) {
+	if (how == 1 && o.sem == SEM_RELAXED && m == GLOBAL) {
 		o.mmio = true;
 		o.scope = SCOPE_SYS;
 	}
-	o.vector = how > 5;
+	o.vector = how > 5 && m != MIXED;
 	return o;
 }
 
 static void print(const struct program *p, uint64_t number, uint64_t seed)
 {
-	fprintf(stderr, "program %llu, seed %llu\n", (unsigned long long)number,
-		(unsigned long long)seed);
+	fprintf(stderr, "program %llu, seed %llu, %s\n", (unsigned long long)number,
+		(unsigned long long)seed, memory_text[p->memory]);
 	for (unsigned i = 0; i < p->threads; i++) {
 		fprintf(stderr, "thread %u: cta %u warp %u\n", i, p->thread[i].cta, p->thread[i].warp);
 		for (unsigned k = 0; k < p->thread[i].n; k++) {
 			const struct op *o = &p->thread[i].op[k];
 			struct text t = { 0 };
 
-			put_op(&t, o, k);
+			put_op(&t, p->memory, o, k);
 			fprintf(stderr, "  %.*s -> %u\n", (int)t.n - 1, t.at, o->got);
 			text_free(&t);
 		}
@@ -624,7 +705,7 @@ Test(reads, agree_with_the_axioms, .timeout = 600)
 		? strtoull(getenv("READS_PROGRAMS"), NULL, 0) : 300;
 
 	for (uint64_t i = 0; i < programs; i++) {
-		struct program p = { 0 };
+		struct program p = { .memory = i % MEMORIES };
 		unsigned value = 0;
 		struct ready r;
 
@@ -635,10 +716,11 @@ Test(reads, agree_with_the_axioms, .timeout = 600)
 			p.thread[t].warp = p.thread[t].cta == t ? 0 : t % 2;
 			p.thread[t].n = 2 + rnd(p.threads == 2 ? 5 : 3);
 			for (unsigned k = 0; k < p.thread[t].n; k++)
-				p.thread[t].op[k] = vary(random_op(&value));
+				p.thread[t].op[k] = vary(random_op(&value), p.memory);
 		}
 		if (p.threads > 2 && p.thread[1].cta == p.thread[2].cta)
 			p.thread[2].cta = 2, p.thread[2].warp = 1;
+		p = p.memory == SHARED ? in_one_cta(p) : p;
 		r = prepare(&p);
 		for (uint64_t seed = 0; seed < 12; seed++) {
 			run(&p, &r, seed, seed % 4 ? READS_RANDOM : READS_OLDEST);
@@ -666,7 +748,8 @@ static void check_end(void *user, struct event_sink *sink)
 static bool checker_finds(struct program *p, const struct ready *r, uint64_t seed)
 {
 	struct check_config config = { .global = true, .launch = { .kernel = "k",
-		.grid = { r->ctas, 1, 1 }, .block = { 64, 1, 1 }, .cluster = { 1, 1, 1 }, .sm = 90 } };
+		.grid = { r->ctas, 1, 1 }, .block = { 32 * WARPS, 1, 1 }, .sm = 90,
+		.cluster = { p->memory == GLOBAL ? 1 : r->ctas, 1, 1 } } };
 	struct exec_observer observer = { .cluster_begin = check_begin, .cluster_end = check_end };
 	const struct finding *const *f;
 	bool any;
@@ -700,7 +783,7 @@ Test(reads, checked_by_what_was_read, .timeout = 600)
 	unsigned racy = 0, runs = 0;
 
 	for (uint64_t i = 0; i < programs; i++) {
-		struct program p = { .threads = 2 + i % 2 };
+		struct program p = { .threads = 2 + i % 2, .memory = i / 2 % MEMORIES };
 		unsigned value = 0;
 		struct ready r;
 
@@ -723,6 +806,7 @@ Test(reads, checked_by_what_was_read, .timeout = 600)
 		}
 		if (p.threads == 3 && !p.thread[2].cta)
 			p.thread[2].cta = 2;
+		p = p.memory == SHARED ? in_one_cta(p) : p;
 		r = prepare(&p);
 		for (uint64_t seed = 0; seed < 12; seed++, runs++) {
 			const bool got = checker_finds(&p, &r, seed), want = axioms_find(&p);

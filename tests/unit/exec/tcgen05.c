@@ -283,7 +283,7 @@ Test(tcgen05, other_windows)
 		"tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w0}, [%t];\ntcgen05.wait::ld.sync.aligned;\n"
 		"mul.wide.u32 %q, %th, 4;\nadd.u64 %q, %q, %p;\nst.global.b32 [%q], %w0;\n";
 	struct consan_err e = { 0 };
-	struct consan *c = consan_open("", &e);
+	struct consan *c = consan_open("knob=tmem_window=1", &e);
 	uint32_t *memory = consan_malloc(c, 4096, CONSAN_MEM_DEVICE);
 	struct text t = { 0 };
 

@@ -6,6 +6,9 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +25,11 @@ static void open_path(void)
 
 static void remove_path(void)
 {
+	char live[sizeof path + 5];
+
 	unlink(path);
+	snprintf(live, sizeof live, "%s.live", path);
+	unlink(live);
 }
 
 TestSuite(results, .init = open_path, .fini = remove_path);
@@ -446,5 +453,117 @@ Test(results, bank_conflicts_by_place)
 	cr_expect_eq(r.bank.at[1].accesses, 18);
 	cr_expect_eq(r.bank.at[1].worst, 1);
 	cr_expect_eq(site_get(r.bank.at[1].site)->loc->line, 30);
+	results_free(&r);
+}
+
+/* ---- many launches, and launches that did not end ---- */
+
+static off_t size_now(void)
+{
+	struct stat st;
+
+	cr_assert_eq(stat(path, &st), 0);
+	return st.st_size;
+}
+
+/* The file, and the list of launches in the report, are bounded; the counts are not. */
+Test(results, many_launches_take_bounded_space)
+{
+	struct results_writer *w = create();
+	struct finding f = sample_race("reduce.cu", 17);
+	struct coverage c = { .kernel = "_Z1kv" };
+	struct result_launch l = { .kernel = (char *)"_Z1kv" };
+	const unsigned n = 20000;
+	off_t early = 0;
+	struct results r;
+
+	for (l.id = 0; l.id < n; l.id++) {
+		l.state = LAUNCH_RUNNING;
+		l.status = NULL;
+		results_launch(w, &l);
+		if (l.id == 15000) {
+			f.launch = l.id;
+			results_finding(w, 1, &f);
+		}
+		c.launches = c.checked = l.id + 1;
+		results_coverage(w, &c);
+		results_remark(w, RESULT_REMARK_note, "the same again");
+		l.state = LAUNCH_DONE;
+		l.status = (char *)(l.id == 16000 ? "hang" : "ok");
+		results_launch(w, &l);
+		if (l.id == 2000)
+			early = size_now();
+	}
+	cr_assert_lt(size_now(), early + 8192);
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.cut, 0);
+	cr_assert_eq(r.coverage.at[0].launches, n);
+	cr_assert_eq(r.remark.at[0].count, n);
+	cr_assert_leq(r.launch.n, 1004);
+	cr_assert_str_eq(r.launch.at[0].status, "ok");
+	for (uint32_t id = 15000; id <= 16000; id += 1000) {
+		size_t i = 0;
+
+		while (i < r.launch.n && r.launch.at[i].id != id)
+			i++;
+		cr_assert_lt(i, r.launch.n, "launch %u is not in the report", id);
+	}
+	results_free(&r);
+}
+
+/* Killed while two launches run: how far each of them had come is known. */
+Test(results, clusters_of_launches_that_did_not_end)
+{
+	struct result_launch l = { .kernel = (char *)"_Z1kv", .state = LAUNCH_RUNNING, .whole = 9 };
+	struct results_writer *w = create();
+	struct results r = { 0 };
+	struct consan_err e = { 0 };
+	int status;
+	pid_t pid;
+
+	results_close(w);
+	unlink(path); /* and its page */
+	pid = fork();
+	if (!pid) {
+		w = results_create(path, NULL);
+		results_launch(w, &l);
+		l.id = 1;
+		l.kernel = (char *)"_Z1mv";
+		l.whole = 5;
+		results_launch(w, &l);
+		for (unsigned i = 0; i < 7; i++)
+			results_cluster(w, i % 3 == 2);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(pid, &status, 0);
+	cr_assert(results_read(&r, path, &e), "%s", e.text);
+	results_finish(&r);
+	cr_assert_eq(r.coverage.n, 2);
+	cr_assert(strstr(r.coverage.at[0].unchecked, "5 of 9 clusters"), "%s", r.coverage.at[0].unchecked);
+	cr_assert(strstr(r.coverage.at[1].unchecked, "2 of 5 clusters"), "%s", r.coverage.at[1].unchecked);
+	results_free(&r);
+}
+
+/* A record that does not fit on the disk is missed, even if later ones fit again. */
+Test(results, lost_records_are_counted)
+{
+	struct results_writer *w = create();
+	struct rlimit old, none;
+	struct results r;
+
+	signal(SIGXFSZ, SIG_IGN);
+	results_remark(w, RESULT_REMARK_note, "first");
+	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+	none = old;
+	none.rlim_cur = (rlim_t)size_now();
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	results_remark(w, RESULT_REMARK_note, "lost");
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	results_remark(w, RESULT_REMARK_note, "last");
+	results_close(w);
+	r = read_back();
+	cr_assert_eq(r.remark.n, 2);
+	cr_assert_geq(r.cut, 1);
 	results_free(&r);
 }

@@ -118,6 +118,10 @@ Test(ptx_tables, spellings)
 		{ "fence.proxy.async.shared::cta", OP_fence_proxy_async },
 		{ "fence.proxy.async", OP_fence_proxy_async },
 		{ "fence.acq_rel.gpu", OP_fence },
+		{ "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32", OP_st_async },
+		{ "st.async.mmio.release.sys.global.u32", OP_st },
+		{ "red.async.release.gpu.global.add.u64", OP_red },
+		{ "st.async.weak.global.u32", OP_st_async },
 		{ "tcgen05.wait::ld.sync.aligned", OP_tcgen05_wait_ld },
 		{ "bar.warp.sync", OP_bar_warp_sync },
 		{ "cvt.rn.satfinite.e4m3x2.f32", OP_cvt },
@@ -492,6 +496,32 @@ Test(ptx_errors, the_caret_stands_below_the_mistake)
 	cr_expect_str_eq(e.text, "x:5:10: %r1 is not declared\n add.u32 %r1, 1, 2;\n         ^");
 }
 
+/* Selectors and negated registers are for video instructions only. */
+Test(ptx_table, selectors)
+{
+	static const struct { const char *text; uint16_t op; } row[] = {
+		{ "vadd.u32.u32.u32 r.b0, r.h1, r, r;", OP_vadd },
+		{ "vmad.s32.s32.s32 r, -r.b3, r, -r;", OP_vmad },
+		{ "vmad.s32.s32.s32 r.b0, r, r, r;", OP_unknown },
+		{ "vadd.u32.u32.u32 r, -r, r;", OP_unknown },
+		{ "add.u32 r, r.b0, r;", OP_unknown },
+		{ "add.s32 r, -r, r;", OP_unknown },
+		{ "mov.b64 q, {r.h0, r};", OP_unknown },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(row); k++) {
+		struct text t = { 0 };
+		struct ptx_module *m;
+
+		text_printf(&t, HEAD ".visible .entry k()\n{\n.reg .b32 r; .reg .b64 q;\n%s\n}\n",
+			row[k].text);
+		m = parse(t.at);
+		cr_expect_eq(m->func[0].insn[0].op, row[k].op, "%s", row[k].text);
+		ptx_free(m);
+		text_free(&t);
+	}
+}
+
 /* ---- printing ---- */
 
 static const char sample[] = HEAD
@@ -516,6 +546,7 @@ static const char sample[] = HEAD
 	"{%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7}, %rd1, %rd2, %p1, 1, -1, 0, 1;\n"
 	"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes\n"
 	"[%r2], [%rd3, {%r1, 0}], [%r3];\n"
+	"vadd4.u32.u32.u32 %r1.b31, %r2.b0724, %r3, %r1; vmad.s32.s32.s32 %r1, -%r2.h1, %r3, 7;\n"
 	"unknown.thing %r1, {%r2}; add.f32 v.x, v.y, %f1;\n"
 	"{ .param .b32 a0; .param .b32 r0; st.param.b32 [a0], %r1;\n"
 	"call.uni (r0), f, (a0); ld.param.b32 %r4, [r0]; }\n"

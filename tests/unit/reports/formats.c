@@ -636,3 +636,43 @@ Test(formats, progress_line)
 	cr_expect_not(progress_line(&p, progress_now(), 79, &t));
 	text_free(&t);
 }
+
+/* A report that somebody else made: its names reach a terminal, a log and a file of suppressions. */
+Test(formats, names_of_a_report_are_made_visible)
+{
+	static const char json[] = "{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS101\", "
+		"\"severity\": \"error\", \"kernel\": \"k\\n\\treason: x\\nCS102\", \"seen\": 1, \"sides\": ["
+		"{\"what\": \"write\", \"site\": {\"kernel\": \"k\", \"module\": \"m\\u001b]0;x\\u0007\", "
+		"\"ptx_line\": 3, \"ptx\": \"st;\\u202e\", \"source\": [{\"file\": \"a\\u001b[2Jb.cu\", "
+		"\"line\": 5, \"col\": 1}]}}]}], \"coverage\": [{\"kernel\": \"k\\u009b\", \"launches\": 1}]}";
+	struct results r = { 0 }, again = { 0 };
+	struct consan_err e = { 0 };
+	struct text t = { 0 };
+	FILE *f = fopen(in_dir("hostile.json"), "w");
+	const struct site *s;
+	struct options o;
+
+	fputs(json, f);
+	fclose(f);
+	cr_assert(results_load(&r, in_dir("hostile.json"), &e), "%s", e.text);
+	results_finish(&r);
+	cr_assert_eq(r.finding.n, 1);
+	s = site_get(r.finding.at[0].side[0].site);
+	cr_expect_str_eq(r.finding.at[0].kernel, "k\\n\\treason: x\\nCS102");
+	cr_expect_str_eq(s->loc->file, "a\\x1b[2Jb.cu");
+	cr_expect_str_eq(s->ptx, "st;\\u202e");
+	suppress_write(&t, &r.finding.at[0], "why");
+	cr_assert(suppress_parse(&again, "x", t.at, &e), "%s", e.text);
+	cr_expect_eq(again.suppression.n, 1);
+	text_free(&t);
+	options_init(&o);
+	f = fopen(in_dir("hostile.txt"), "w");
+	report_as(&r, &o, REPORT_text, f);
+	fclose(f);
+	cr_assert(text_read(&t, in_dir("hostile.txt"), &e));
+	cr_expect_null(memchr(t.at, 0x1b, t.n));
+	options_free(&o);
+	text_free(&t);
+	results_free(&again);
+	results_free(&r);
+}

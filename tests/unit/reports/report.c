@@ -504,3 +504,27 @@ Test(report, source_is_found_by_the_end_of_its_path)
 	cr_assert_null(report_source_line("reduce.cu", 0));
 	cr_assert_null(report_source_line("none.cu", 1));
 }
+
+/* Debug information may name any file; a report that quotes it may be passed on. */
+Test(report, sources_outside_of_the_roots_are_not_quoted)
+{
+	struct options o;
+	struct consan_err e = { 0 };
+
+	options_init(&o);
+	cr_assert_eq(symlink("/etc/passwd", "innocent.cu"), 0);
+	cr_assert_eq(rename("reduce.cu", ".hidden.cu"), 0);
+	report_source_roots(&o);
+	cr_expect_null(report_source_line("/etc/passwd", 1));
+	cr_expect(report_source_outside("/etc/passwd"));
+	cr_expect_null(report_source_line("innocent.cu", 1));
+	cr_expect_null(report_source_line(".hidden.cu", 17));
+	cr_expect_not(report_source_outside("none.cu"));
+	cr_assert_eq(mkdir("src", 0777), 0);
+	cr_assert_eq(rename(".hidden.cu", "src/reduce.cu"), 0);
+	cr_assert(options_parse(&o, "source-root=src", &e));
+	report_source_roots(&o);
+	cr_expect_not_null(report_source_line("/build/reduce.cu", 17));
+	cr_expect_null(report_source_line("../outside.cu", 1));
+	options_free(&o);
+}

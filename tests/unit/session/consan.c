@@ -520,3 +520,72 @@ Test(consan, cut_off_is_not_checked, .timeout = 60)
 	consan_unload(m);
 	consan_close(c);
 }
+
+/* ---- the time is up while no cluster is resident ---- */
+
+static struct text report_of(struct consan *c)
+{
+	char path[] = "/tmp/consan-rep-XXXXXX.json";
+	struct consan_err e = { 0 };
+	struct text t = { 0 };
+
+	close(mkstemps(path, 5));
+	cr_assert(consan_write_report(c, path, &e), "%s", e.text);
+	cr_assert(text_read(&t, path, &e), "%s", e.text);
+	unlink(path);
+	return t;
+}
+
+/* Each cluster ends in its first turn, so none is there to be stopped. The launch is an error all the
+ * same, and not checked: in the library, with further schedules, and in a replay. */
+static void check_stopped(const char *words)
+{
+	static const char nothing[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+		".visible .entry nothing()\n{\nret;\n}\n";
+	char saved[] = "/tmp/consan-ev-XXXXXX", all[200], path[] = "/tmp/consan-rep-XXXXXX.json";
+	struct consan_err e = { 0 };
+	struct consan_launch l = { .grid = { 100000000, 1, 1 }, .block = { 32, 1, 1 } };
+	struct consan_module *m;
+	const struct coverage *v;
+	struct text t = { 0 };
+	struct options o;
+	struct consan *c;
+	int status;
+
+	close(mkstemp(saved));
+	close(mkstemps(path, 5));
+	snprintf(all, sizeof all, "timeout=0.05 save=%s %s", saved, words);
+	c = consan_open(all, &e);
+	cr_assert_not_null(c, "%s", e.text);
+	m = consan_load_ptx(c, "nothing.ptx", nothing, sizeof nothing - 1, &e);
+	l.kernel = consan_kernel(m, "nothing", &e);
+	cr_assert_eq(consan_launch(c, &l, &e), CONSAN_HANG);
+	cr_assert_eq(consan_raw_coverage(c, &v), 1);
+	cr_assert_eq(v->checked, 0);
+	cr_assert(strstr(v->unchecked, "of 100000000 clusters ended"), "%s", v->unchecked);
+	cr_assert(consan_finds(c, "CS705", NULL, 0));
+	t = report_of(c);
+	cr_assert(strstr(t.at, "of 100000000 clusters ended") && strstr(t.at, "CS705"), "%s", t.at);
+	text_free(&t);
+	consan_unload(m);
+	consan_close(c);
+
+	options_init(&o);
+	snprintf(all, sizeof all, "log-file=/dev/null report=%s", path);
+	cr_assert(options_parse(&o, all, &e));
+	cr_assert(consan_replay(&o, saved, &status, &e), "%s", e.text);
+	cr_assert(text_read(&t, path, &e), "%s", e.text);
+	cr_assert(strstr(t.at, "of 100000000 clusters ended"), "%s", t.at);
+	cr_assert_eq(status, 67);
+	text_free(&t);
+	options_free(&o);
+	unlink(saved);
+	unlink(path);
+}
+
+Test(consan, a_launch_is_stopped_between_clusters)
+{
+	check_stopped("jobs=1");
+	check_stopped("jobs=2");
+	check_stopped("jobs=1 explore=2");
+}

@@ -1,0 +1,210 @@
+/* records: see records.h. */
+#include "records.h"
+#include "symbols.h"
+
+#include "libconsan/finding/finding.h"
+#include "libconsan/session/session.h"
+#include "reports/reports.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RECORD ".jsonl"
+#define LEAST_BYTES (256 << 10) /* of a short run's records */
+
+/* ---- the folder ---- */
+
+bool records_odd_path(const char *path)
+{
+	return path[strcspn(path, " :;$\n")] != 0;
+}
+
+/* Is there room for records? */
+static bool has_room(const char *dir)
+{
+	struct text path = { 0 };
+	int fd, error;
+
+	text_printf(&path, "%s/.room", dir);
+	fd = open(path.at, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	error = fd < 0 ? errno : posix_fallocate(fd, 0, LEAST_BYTES);
+	if (fd >= 0)
+		close(fd);
+	unlink(path.at);
+	text_free(&path);
+	errno = error;
+	return !error;
+}
+
+static char *make_in(const char *parent)
+{
+	struct text t = { 0 };
+	int error;
+
+	text_printf(&t, "%s/consan-XXXXXX", parent);
+	if (mkdtemp(t.at) && has_room(t.at))
+		return t.at;
+	error = errno;
+	rmdir(t.at);
+	text_free(&t);
+	errno = error;
+	return NULL;
+}
+
+/* The program may change its working directory. */
+static char *absolute_dir(char *dir)
+{
+	char *real = realpath(dir, NULL);
+
+	if (!real)
+		return dir;
+	free(dir);
+	return real;
+}
+
+char *records_make_dir(bool plain, struct text *said, struct consan_err *e)
+{
+	const char *tmp = getenv("TMPDIR");
+	const char *const parent[] = { tmp && *tmp ? tmp : "/tmp", "/tmp", "/var/tmp", "/dev/shm" };
+	int first = 0;
+	char *dir;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parent); i++) {
+		if (plain && records_odd_path(parent[i]))
+			continue;
+		dir = make_in(parent[i]);
+		dir = dir ? absolute_dir(dir) : NULL;
+		if (dir && first)
+			text_printf(said, "%s: %s: using %s", parent[0], strerror(first), parent[i]);
+		if (dir)
+			return dir;
+		first = first ? first : errno;
+	}
+	err_set(e, CONSAN_ERR_IO, 0, 0, "cannot create a folder for the results in %s: %s", parent[0],
+		strerror(first));
+	return NULL;
+}
+
+static bool ends_in(const char *name, const char *suffix)
+{
+	const size_t n = strlen(name), k = strlen(suffix);
+
+	return n >= k && !strcmp(name + n - k, suffix);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+bool records_list(struct records *r, const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		struct text t = { 0 };
+
+		if (entry->d_name[0] == '.' || !ends_in(entry->d_name, RECORD))
+			continue;
+		text_printf(&t, "%s/%s", dir, entry->d_name);
+		vec_push(&r->path, t.at);
+	}
+	if (!d)
+		return false;
+	closedir(d);
+	if (r->path.n)
+		qsort(r->path.at, r->path.n, sizeof *r->path.at, by_name);
+	return true;
+}
+
+pid_t records_writer(const struct records *r)
+{
+	for (size_t i = 0; i < r->path.n; i++) {
+		struct flock lock = { .l_type = F_WRLCK };
+		int fd = open(r->path.at[i], O_RDONLY | O_CLOEXEC);
+		const bool busy = fd >= 0 && !fcntl(fd, F_GETLK, &lock) && lock.l_type != F_UNLCK;
+
+		if (fd >= 0)
+			close(fd);
+		if (busy)
+			return lock.l_pid > 0 ? lock.l_pid : 1;
+	}
+	return 0;
+}
+
+void records_free(struct records *r)
+{
+	for (size_t i = 0; i < r->path.n; i++)
+		free(r->path.at[i]);
+	vec_free(&r->path);
+}
+
+void records_remove(const char *dir)
+{
+	static const char *const own[] = { ".progress", ".room", ".lib" };
+	struct records r = { 0 };
+	struct text t = { 0 };
+
+	records_list(&r, dir);
+	for (size_t i = 0; i < r.path.n; i++) {
+		t.n = 0;
+		text_printf(&t, "%s.live", r.path.at[i]);
+		unlink(t.at);
+		unlink(r.path.at[i]);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		t.n = 0;
+		text_printf(&t, "%s/%s", dir, own[i]);
+		unlink(t.at);
+	}
+	rmdir(dir);
+	text_free(&t);
+	records_free(&r);
+}
+
+/* ---- the report ---- */
+
+static void remark_lines(struct results_writer *w, enum result_remark_kind kind, const char *lines)
+{
+	char *copy = base_strdup(lines ? lines : ""), *rest = copy, *line;
+
+	while ((line = strsep(&rest, "\n")))
+		if (*line)
+			results_remark(w, kind, line);
+	free(copy);
+}
+
+void records_remark(struct records *r, const char *dir, const char *notes, const char *not_seen)
+{
+	struct results_writer *w;
+	struct text path = { 0 };
+
+	if (!(notes && *notes) && !(not_seen && *not_seen))
+		return;
+	text_printf(&path, "%s/0" RECORD, dir);
+	w = results_create(path.at, NULL);
+	remark_lines(w, RESULT_REMARK_note, notes);
+	remark_lines(w, RESULT_REMARK_not_seen, not_seen);
+	results_close(w);
+	vec_push(&r->path, path.at);
+}
+
+bool records_report(const struct records *r, const struct options *o, const char *program, int ended,
+	int *status, struct consan_err *e)
+{
+	struct symbols *symbols = symbols_open();
+	bool ok;
+
+	if (program)
+		symbols_folders(symbols, program, report_source_also);
+	ok = consan_report(o, (const char *const *)r->path.at, r->path.n, ended, symbols_resolve, symbols,
+		status, e);
+	symbols_close(symbols);
+	return ok;
+}

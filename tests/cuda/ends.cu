@@ -1,0 +1,345 @@
+// A CUDA program that ends: `ends HOW FROM WHEN`. HOW it ends, or what else it does that could take
+// the ground from under a launch; FROM which thread; WHEN. What does not end it leads to status 4.
+// Apart from `before`, a kernel with a race has run before, so a finding is to be kept.
+// `ends FIRST` does something before the kernel with the race, and ends with status 4.
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OK(call) do { if ((call) != cudaSuccess) { printf("%s failed\n", #call); _exit(98); } } while (0)
+
+__global__ void racy(int *out)
+{
+	__shared__ int tile[64];
+
+	tile[threadIdx.x] = (int)threadIdx.x;
+	out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+
+__global__ void quick(int *out)
+{
+	out[threadIdx.x] = 1;
+}
+
+// Runs until the host says that it may end; four blocks.
+__global__ void slow(volatile int *state, int *out)
+{
+	if (threadIdx.x == 0)
+		state[0] = 1;
+	for (long i = 0; !state[1] && i < 1000000000; i++)
+		out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
+}
+
+// The same in a module that is loaded by the driver's API.
+static const char slow_ptx[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry slow(.param .u64 state, .param .u64 out)
+{
+	.reg .pred %p;
+	.reg .b32 %r<4>;
+	.reg .b64 %d<3>;
+	ld.param.u64 %d1, [state];
+	ld.param.u64 %d2, [out];
+	mov.u32 %r1, 1;
+	st.volatile.global.u32 [%d1], %r1;
+next:
+	atom.relaxed.gpu.global.add.u32 %r2, [%d2], 1;
+	ld.volatile.global.u32 %r3, [%d1+4];
+	setp.eq.u32 %p, %r3, 0;
+	@%p bra next;
+	ret;
+}
+)";
+
+static volatile int *state;
+static int *device;
+static void *plugin;
+static CUmodule module;
+
+static void launch_quick()
+{
+	quick<<<1, 32>>>(device);
+	if (cudaDeviceSynchronize() != cudaSuccess)
+		puts("the launch failed");
+}
+
+static void in_child(void (*act)())
+{
+	int status = 0;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid)
+		act();
+	waitpid(pid, &status, 0);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 9) {
+		printf("child: %x\n", (unsigned)status);
+		_exit(97);
+	}
+}
+
+static void child_calls()
+{
+	int n;
+
+	// CUDA does not support this; it fails, and does not hang
+	_exit(cudaMalloc((void **)&n, 4) == cudaSuccess ? 1 : 9);
+}
+
+static void unload()
+{
+	if (module)
+		cuModuleUnload(module);
+	module = NULL;
+}
+
+static void close_plugin()
+{
+	if (plugin && dlclose(plugin))
+		_exit(96);
+	plugin = NULL;
+}
+
+static void end_thread()
+{
+	pthread_exit(NULL);
+}
+
+static const struct { const char *name; void (*act)(); } hows[] = {
+	{ "return", [] { } },
+	{ "exit", [] { exit(3); } },
+	{ "quick_exit", [] { quick_exit(3); } },
+	{ "_exit", [] { _exit(3); } },
+	{ "abort", [] { abort(); } },
+	{ "throw", [] { throw 1; } },
+	{ "term", [] { kill(getpid(), SIGTERM); pause(); } },
+	{ "kill", [] { kill(getpid(), SIGKILL); pause(); } },
+	{ "segv", [] { *(volatile int *)8 = 0; } },
+	{ "exec", [] { execl("/bin/sh", "sh", "-c", "exit 6", (char *)NULL); } },
+	{ "pthread_exit", end_thread },
+	{ "fork-exit", [] { in_child([] { exit(9); }); } },
+	{ "fork-_exit", [] { in_child([] { _exit(9); }); } },
+	{ "fork-calls", [] { in_child(child_calls); } },
+	{ "fork-exec", [] { in_child([] { execl("/bin/sh", "sh", "-c", "exit 9", (char *)NULL); }); } },
+	{ "dlclose", close_plugin },
+	{ "unload", unload },
+	{ "launch", launch_quick },
+	{ "free", [] { cudaFree(device); } },
+	{ "reset", [] { cudaDeviceReset(); } },
+};
+
+static void (*act)();
+static bool waits; // for the kernel that runs
+
+static void *acting(void *)
+{
+	act();
+	return NULL;
+}
+
+static void on_signal(int)
+{
+	act();
+}
+
+static void on_callback(void *)
+{
+	act();
+}
+
+static pthread_t spawn(void *(*run)(void *), void *arg)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, run, arg))
+		_exit(95);
+	return t;
+}
+
+// In the thread that waits until the kernel runs.
+struct plan { const char *from; pthread_t launching; };
+
+static void *in_the_middle(void *arg)
+{
+	const plan *p = (const plan *)arg;
+
+	while (!state[0])
+		usleep(1000);
+	usleep(5000);
+	state[1] = waits && !strcmp(p->from, "thread");
+	if (!strcmp(p->from, "handler"))
+		pthread_kill(p->launching, SIGUSR1);
+	else if (!strcmp(p->from, "process")) // any thread may get it
+		kill(getpid(), SIGUSR1);
+	else
+		pthread_join(spawn(acting, NULL), NULL);
+	usleep(20000);
+	state[1] = 1;
+	return NULL;
+}
+
+static void launch_slow()
+{
+	void *args[] = { &state, &device };
+	CUfunction f;
+
+	if (!module) {
+		slow<<<4, 32>>>(state, device);
+	} else if (cuModuleGetFunction(&f, module, "slow")
+			|| cuLaunchKernel(f, 4, 1, 1, 32, 1, 1, 0, 0, args, NULL)) {
+		puts("no launch");
+		_exit(94);
+	}
+	OK(cudaGetLastError());
+	OK(cudaDeviceSynchronize());
+}
+
+static void *launches(void *)
+{
+	launch_slow();
+	return NULL;
+}
+
+// From main: another thread launches.
+static int during(const char *from)
+{
+	plan p = { from, pthread_self() };
+	pthread_t t, launcher;
+
+	if (!strcmp(from, "main")) {
+		launcher = spawn(launches, NULL);
+		while (!state[0])
+			usleep(1000);
+		state[1] = waits;
+		act();
+		state[1] = 1;
+		pthread_join(launcher, NULL);
+		return 4;
+	}
+	if (!strcmp(from, "stays")) { // nobody ends the kernel
+		slow<<<4, 32>>>(state, device);
+		return cudaDeviceSynchronize() == cudaSuccess ? 92 : 4;
+	}
+	t = spawn(in_the_middle, &p);
+	launch_slow();
+	pthread_join(t, NULL);
+	return 4;
+}
+
+static int after(const char *from)
+{
+	if (!strcmp(from, "thread")) {
+		pthread_join(spawn(acting, NULL), NULL);
+	} else if (!strcmp(from, "handler")) {
+		raise(SIGUSR1);
+	} else if (!strcmp(from, "callback")) {
+		OK(cudaLaunchHostFunc(0, on_callback, NULL));
+		OK(cudaDeviceSynchronize());
+	} else if (!strcmp(from, "atexit")) {
+		atexit([] { act(); });
+		exit(4);
+	} else {
+		act();
+	}
+	return 4;
+}
+
+// As a daemon: the program ends at once, and a process that is none of its children goes on.
+static void daemonize()
+{
+	if (fork())
+		_exit(4);
+	setsid();
+	if (fork())
+		_exit(4);
+	usleep(100000);
+}
+
+// All descriptors, and then their numbers are those of other files.
+static void close_all()
+{
+	OK(cudaFree(NULL));
+	for (int fd = 0; fd < 256; fd++)
+		close(fd);
+	for (int k = 0; k < 32; k++)
+		open("ends.own", O_RDWR | O_CREAT | O_TRUNC, 0600);
+}
+
+static const struct { const char *name; void (*act)(); } firsts[] = {
+	{ "plain", [] { } },
+	{ "clearenv", [] { clearenv(); } },
+	{ "daemon", daemonize },
+	{ "daemon-stays", daemonize },
+	{ "close-all", close_all },
+};
+
+static int first(const char *name)
+{
+	struct stat st;
+	bool known = false;
+
+	for (auto &f : firsts)
+		if (!strcmp(name, f.name)) {
+			f.act();
+			known = true;
+		}
+	if (!known)
+		return 99;
+	OK(cudaMalloc((void **)&device, 4096));
+	racy<<<1, 64>>>(device);
+	OK(cudaDeviceSynchronize());
+	if (!strcmp(name, "daemon-stays"))
+		sleep(30);
+	return !strcmp(name, "close-all") && (stat("ends.own", &st) || st.st_size) ? 91 : 4;
+}
+
+static void *ends_last(void *main_thread)
+{
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	exit(4);
+}
+
+int main(int argc, char **argv)
+{
+	static pthread_t self;
+
+	if (argc == 2)
+		return first(argv[1]);
+	if (argc != 4)
+		return 99;
+	for (auto &h : hows)
+		if (!strcmp(argv[1], h.name))
+			act = h.act;
+	if (!act)
+		return 99;
+	waits = act == launch_quick || !strcmp(argv[1], "free");
+	self = pthread_self();
+	if (act == end_thread)
+		spawn(ends_last, &self);
+	signal(SIGUSR1, on_signal);
+	if (!strcmp(argv[3], "before"))
+		return after(argv[2]);
+	if (!strcmp(argv[1], "dlclose"))
+		plugin = dlopen("./plugin.so", RTLD_NOW);
+	OK(cudaMalloc((void **)&device, 4096));
+	if (!strcmp(argv[1], "unload") && cuModuleLoadData(&module, slow_ptx))
+		return 93;
+	OK(cudaHostAlloc((void **)&state, 64, cudaHostAllocMapped));
+	state[0] = state[1] = 0;
+	racy<<<1, 64>>>(device);
+	OK(cudaDeviceSynchronize());
+	return !strcmp(argv[3], "during") ? during(argv[2]) : after(argv[2]);
+}

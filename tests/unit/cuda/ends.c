@@ -1,0 +1,240 @@
+/* Tests of how programs end: however they do, from whichever thread and at whichever moment of a
+ * launch, they end as without consan, what was found is reported, and a launch that did not run to
+ * its end counts as not checked. tests/cuda/ends.cu is the program. */
+#include "tests/common/find.h"
+#include "tests/common/shell.h"
+#include "libconsan/base/base.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+
+static int run(const char *words)
+{
+	return shell("cd %s/tests/cuda && COLUMNS=400 exec timeout -k 1 60 ../../consan-run %s 2>&1 </dev/null",
+		build_dir(), words);
+}
+
+static void expect(const char *words, int status, const char *piece)
+{
+	int is = run(words);
+
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+}
+
+/* ---- the matrix ---- */
+
+enum { CONTINUES = 4 }; /* the status of the program if it does not end early */
+
+/* before: has it a meaning before the first call of CUDA? */
+static struct how { char name[16]; int status; bool before; } hows[] = {
+	{ "return", CONTINUES, true }, { "exit", 3, true }, { "quick_exit", 3, true }, { "_exit", 3, true },
+	{ "abort", 134, true }, { "throw", 134, true }, { "term", 143, true }, { "kill", 137, true },
+	{ "segv", 139, true }, { "exec", 6, true }, { "pthread_exit", CONTINUES, true },
+	{ "fork-exit", CONTINUES, true }, { "fork-_exit", CONTINUES, true },
+	{ "fork-exec", CONTINUES, true }, { "fork-calls", CONTINUES, false },
+	{ "dlclose", CONTINUES, false }, { "unload", CONTINUES, false }, { "launch", CONTINUES, false },
+	{ "free", CONTINUES, false }, { "reset", CONTINUES, false },
+};
+static const struct { const char *when; const char *from[5]; } whens[] = {
+	{ "before", { "main", "thread", "handler", "atexit" } },
+	{ "after", { "main", "thread", "handler", "callback", "atexit" } },
+	{ "during", { "main", "thread", "handler", "process" } },
+};
+
+/* Does the launch that runs then lose its end? */
+static bool cuts_off(const struct how *h, const char *from)
+{
+	if (!strcmp(h->name, "pthread_exit"))
+		return strcmp(from, "thread") != 0; /* the main thread launches, or else ends the process */
+	return h->status != CONTINUES;
+}
+
+static void one(const struct how *h, const char *from, const char *when)
+{
+	const bool early = !strcmp(when, "before"), amid = !strcmp(when, "during");
+	char words[128];
+
+	if (early && !h->before)
+		return;
+	/* the interrupted launch has locks: a launch by the handler is refused, not waited for */
+	if (amid && !strcmp(h->name, "launch") && strcmp(from, "main") && strcmp(from, "thread"))
+		return;
+	snprintf(words, sizeof words, "--error-exitcode=0 ./ends %s %s %s", h->name, from, when);
+	expect(words, h->status, early ? "never called CUDA" : "CS102");
+	if (early)
+		return;
+	cr_assert_eq(has(output, "of 4 clusters ended"), amid && cuts_off(h, from), "%s\n%s", words, output);
+	cr_assert_eq(has(output, "NOT CHECKED"), amid && cuts_off(h, from), "%s\n%s", words, output);
+}
+
+ParameterizedTestParameters(ends, matrix)
+{
+	return cr_make_param_array(struct how, hows, ARRAY_SIZE(hows));
+}
+
+ParameterizedTest(struct how *h, ends, matrix, .timeout = 300)
+{
+	for (size_t w = 0; w < ARRAY_SIZE(whens); w++)
+		for (size_t f = 0; f < ARRAY_SIZE(whens[w].from) && whens[w].from[f]; f++)
+			one(h, whens[w].from[f], whens[w].when);
+}
+
+/* A launch by the handler of a signal that interrupted a launch. */
+Test(ends, no_launch_waits_for_itself, .timeout = 100)
+{
+	cr_assert_neq(run("--error-exitcode=0 ./ends launch handler during"), 124, "%s", output);
+	cr_assert(has(output, "signal handler"), "%s", output);
+}
+
+/* The same with kernels that are instrumented. */
+Test(ends, instrumented, .timeout = 100)
+{
+	static const char *const how[] = { "exit", "_exit", "kill", "abort" };
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		const struct how *h = hows;
+
+		while (strcmp(h->name, how[i]))
+			h++;
+		snprintf(words, sizeof words, "--backend=gpu-emulated --error-exitcode=0 ./ends %s thread during",
+			how[i]);
+		expect(words, h->status, "did not finish");
+		cr_assert(has(output, "CS102"), "%s", output);
+	}
+	expect("--backend=gpu-emulated --timeout=0.3 --error-exitcode=0 ./ends return stays during", CONTINUES,
+		"of 4 clusters ended");
+	expect("--backend=gpu-emulated --error-exitcode=0 ./ends return thread during", CONTINUES,
+		"2 of 2 kernels checked");
+}
+
+/* ---- every report says so ---- */
+
+/* A launch that did not end, and one that was stopped by the time, in each format. */
+Test(ends, in_every_format, .timeout = 100)
+{
+	static const char *const format[] = { "txt", "json", "html", "sarif", "xml", "github" };
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(format); i++) {
+		snprintf(words, sizeof words, "--error-exitcode=0 --log-file=/dev/null --report=-.%s "
+			"./ends exit thread during", format[i]);
+		expect(words, 3, "0 of 4 clusters ended");
+		snprintf(words, sizeof words, "--error-exitcode=0 --log-file=/dev/null --report=-.%s "
+			"--timeout=0.3 ./ends return stays during", format[i]);
+		expect(words, CONTINUES, "0 of 4 clusters ended");
+		cr_assert(has(output, "CS705") || !strcmp(format[i], "github"), "%s", output);
+	}
+}
+
+/* ---- what else programs and machines do ---- */
+
+Test(ends, strange_programs, .timeout = 100)
+{
+	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
+		"./ends close-all", "./ends_asan plain" };
+	char words[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(program); i++) {
+		snprintf(words, sizeof words, "--error-exitcode=0 %s", program[i]);
+		expect(words, CONTINUES, "CS102");
+		cr_assert_not(has(output, "INCOMPLETE"), "%s: %s", program[i], output);
+	}
+}
+
+/* A shell script in a folder of its own, which is $d; $run is consan-run. Returns its status. */
+static int script(const char *text)
+{
+	const char *build = build_dir();
+
+	return shell("exec 2>&1 </dev/null; export COLUMNS=400 build=%s run=%s/consan-run; cd $build/tests/cuda; "
+		"ends=$PWD/ends; d=$(mktemp -d -p $PWD) && { (%s\n); s=$?; rm -rf $d; exit $s; }", build,
+		build, text);
+}
+
+static void expect_script(const char *text, int status, const char *piece)
+{
+	const int is = script(text);
+
+	cr_assert_eq(is, status, "%s\nstatus %d, expected %d\n%s", text, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s\nno \"%s\" in\n%s", text, piece, output);
+}
+
+/* As started by a process that ignores the end of its children. */
+Test(ends, ignored_signals)
+{
+	expect_script("trap '' CHLD PIPE; exec $run --error-exitcode=0 $ends plain", CONTINUES, "CS102");
+}
+
+/* Nobody reads what consan-run prints; its standard descriptors are closed. */
+Test(ends, without_anybody_listening, .timeout = 100)
+{
+	expect_script("($run --report=$d/r.json $ends plain 2>&1; echo $? >$d/status) | true; cat $d/status; "
+		"grep -c '\"rule\": \"CS102\"' $d/r.json && ls $d", 0, "66\n1\n");
+	expect_script("(exec <&- >&- 2>&-; $run --report=$d/r.json $ends plain; echo $? >$d/status); "
+		"cat $d/status; grep -c '\"rule\": \"CS102\"' $d/r.json", 0, "66\n1\n");
+}
+
+Test(ends, wherever_files_are, .timeout = 100)
+{
+	expect_script("TMPDIR=/nonexistent $run $ends plain", 66, "/nonexistent: No such file or directory: "
+		"using /tmp");
+	expect_script("mkdir '$d/a' 2>/dev/null; mkdir \"$d/a: b\" && cd \"$d/a: b\" && mkdir $'%p \\n;' tmp && "
+		"export TMPDIR=tmp && cd $'%p \\n;' && $run --save=e --dump-ptx=p --report=r.json "
+		"sh -c \"cd /; exec $ends plain\" >/dev/null; ls e p/0.ptx r.json && $build/consan replay e", 66,
+		"CS102");
+	/* installed under a path that the dynamic linker would split */
+	expect_script("mkdir \"$d/a: b;c\" && cd \"$d/a: b;c\" && ln $build/consan-run x && "
+		"ln -s $build/libc* $build/python . && ./x $ends plain", 66, "1 of 1 kernel checked");
+}
+
+Test(ends, a_full_disk, .timeout = 100)
+{
+	if (script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && umount $d/t"))
+		cr_skip_test("no file system can be mounted");
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
+		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
+	/* it becomes full while the program runs */
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && TMPDIR=$d/t $run "
+		"--error-exitcode=0 sh -c \"head -c 400k /dev/zero >$d/t/x; $ends plain; exit 0\"; "
+		"s=$?; umount $d/t; exit $s", 67, NULL);
+}
+
+/* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
+ * while the program runs and afterwards. */
+Test(ends, recover, .timeout = 100)
+{
+	expect_script("export TMPDIR=$d; echo old >$d/r.json; $run --report=$d/r.json $ends return stays during & "
+		"while ! grep -qs 'slow.*running' $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"p=$(cat /proc/$!/task/*/children); kill -9 $!; wait; ls $d/r.json; "
+		"$build/consan recover $d/consan-*; echo status $?; $build/consan recover | grep $d; kill -9 $p; "
+		"while kill -0 $p; do sleep 0.05; done; "
+		"$build/consan recover --error-exitcode=0 --report=$d/r.json $d/consan-*; echo status $?; "
+		"grep -c 'of 4 clusters ended' $d/r.json; $build/consan recover $d; echo status $?", 0,
+		"r.json': No such file");
+	cr_expect(has(output, "still runs") && has(output, "status 66\n"), "%s", output);
+	cr_expect(has(output, "still running\n"), "%s", output);
+	cr_expect(has(output, "did not see how the program ended"), "%s", output);
+	cr_expect(has(output, "status 67\n1\n"), "%s", output);
+	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
+}
+
+/* A process that goes on when the program has ended is waited for, until a signal. */
+Test(ends, daemons, .timeout = 100)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays & "
+		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); sleep 0.1; "
+		"kill -INT $!; wait $!; s=$?; kill -9 $p; ls $d; exit $s", CONTINUES, "still runs");
+	cr_expect(has(output, "NOT CHECKED: what was not seen"), "%s", output);
+	cr_expect_not(has(output, "\nconsan-"), "%s", output);
+}
+
+Test(ends, set_user_id)
+{
+	if (getuid())
+		cr_skip_test("only root can make such a program");
+	expect_script("cp $ends $d/x && chown 1 $d/x && chmod u+s $d/x && $run $d/x plain", 67, "gains rights");
+	expect_script("cp $ends $d/x && chmod u+s $d/x && $run $d/x plain", 66, "CS102");
+}
