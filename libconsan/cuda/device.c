@@ -1,6 +1,6 @@
-/* device: the emulated GPU of this process: the consan session behind it, its sticky
- * error, and its properties. */
-#include "internal.h"
+/* device: the emulated GPUs of this process: the consan session behind it, the sticky
+ * errors, and the properties. */
+#include "queue.h"
 #include "library.h"
 
 #include "libconsan/base/base.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct hint { unsigned sm; char suffix; bool of_program; };
@@ -20,7 +21,8 @@ static struct {
 	pthread_mutex_t lock;
 	struct consan *c;
 	int broken;             /* cudaError_t: why no session can be used, or 0 */
-	_Atomic int sticky;     /* cudaError_t, until cudaDeviceReset() */
+	_Atomic int sticky[CONSAN_DEVICES]; /* cudaError_t, until cudaDeviceReset() */
+	pid_t pid;              /* that opened c */
 	bool forked;            /* this is a child of the process that opened c */
 	_Atomic unsigned launching; /* launches in progress */
 	VEC(struct hint) hint;
@@ -56,12 +58,14 @@ static char *record_path(const char *dir)
 
 static void before_fork(void)
 {
+	pthread_mutex_lock(&queue.lock);
 	pthread_mutex_lock(&device.lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The child cannot use the parent's session: the session's threads do not exist in the
@@ -71,8 +75,11 @@ static void after_fork_child(void)
 	if (device.c) {
 		device.forked = true;
 		device.broken = cudaErrorInitializationError;
+		queue.first = queue.last = queue.busy = NULL;
+		queue.n = queue.functions = queue.waiting = 0;
 	}
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The newest image in the program's file determines the emulated architecture; if it has none, what
@@ -86,6 +93,19 @@ static void hint_architectures(struct consan *c)
 	for (size_t i = 0; i < device.hint.n; i++)
 		if (device.hint.at[i].of_program == own)
 			consan_arch_hint(c, device.hint.at[i].sm, device.hint.at[i].suffix);
+}
+
+static uint32_t host_stack(void)
+{
+	const uint32_t issued = caller_stack();
+
+	return issued ? issued : consan_host_stack(NULL);
+}
+
+static void finish(void)
+{
+	if (device.c && !device.forked)
+		engine_finish();
 }
 
 static int open_session(void)
@@ -106,13 +126,17 @@ static int open_session(void)
 		print_error("findings cannot be recorded: %s: %s", path, e.text);
 	free(path);
 	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
-	consan_on_stack(device.c, consan_launch_stack);
+	consan_on_stack(device.c, host_stack);
+	device.pid = getpid();
+	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone });
 	hint_architectures(device.c);
+	/* runs before the functions of the program that were registered before its first call */
+	atexit(finish);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
 }
 
-static int session(void)
+int device_open(void)
 {
 	int error;
 
@@ -126,9 +150,9 @@ static int session(void)
 
 int device_ready(void)
 {
-	int error = session();
+	int error = device_open();
 
-	return error ? error : device.sticky;
+	return error ? error : device.sticky[device_now()];
 }
 
 struct consan *device_session(void)
@@ -141,16 +165,28 @@ const struct consan_device *device_info(void)
 	return consan_device(device.c);
 }
 
-void device_fault(int error)
+bool device_blocks(void)
+{
+	const char *all = getenv("CUDA_LAUNCH_BLOCKING");
+
+	return (all && *all && strcmp(all, "0")) || consan_blocks(device.c);
+}
+
+int device_broken(int which)
+{
+	return device.broken ? device.broken : device.sticky[which];
+}
+
+void device_fault(int which, int error)
 {
 	int none = 0;
 
-	atomic_compare_exchange_strong(&device.sticky, &none, error);
+	atomic_compare_exchange_strong(&device.sticky[which], &none, error);
 }
 
-void device_reset(void)
+void device_reset(int which)
 {
-	device.sticky = 0;
+	device.sticky[which] = 0;
 }
 
 void remark(enum consan_remark kind, const char *fmt, ...)
@@ -158,7 +194,7 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 	va_list ap;
 	char text[1024];
 
-	if (session())
+	if (device_open())
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
@@ -168,7 +204,7 @@ void remark(enum consan_remark kind, const char *fmt, ...)
 
 bool device_call_failed(const struct consan_call *call, bool implicit)
 {
-	if (session() || !consan_reports_calls(device.c, implicit))
+	if (device_open() || !consan_reports_calls(device.c, implicit))
 		return false;
 	consan_call_failed(device.c, call);
 	return true;
@@ -176,7 +212,7 @@ bool device_call_failed(const struct consan_call *call, bool implicit)
 
 void device_call_unasked(const void *thread, uint32_t stack)
 {
-	if (!session())
+	if (!device_open())
 		consan_call_unasked(device.c, thread, stack);
 }
 
@@ -188,7 +224,7 @@ void device_call_asked(const void *thread)
 
 void unchecked(const char *kernel, bool launched, const char *why)
 {
-	if (!session())
+	if (!device_open())
 		consan_unchecked(device.c, kernel, launched, why);
 }
 
@@ -245,7 +281,8 @@ static void abandon(void *none)
 	device.broken = cudaErrorLaunchFailure;
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e)
 {
 	static _Thread_local bool inside;
 	enum consan_status status;
@@ -255,11 +292,10 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0, "a launch interrupts a launch");
 		return CONSAN_UNCHECKED;
 	}
-	consan_python_launches();
 	atomic_fetch_add(&device.launching, 1);
 	inside = true;
 	pthread_cleanup_push(abandon, NULL);
-	status = consan_launch(device.c, l, e);
+	status = consan_launch_op(device.c, l, op, e);
 	pthread_cleanup_pop(false);
 	inside = false;
 	atomic_fetch_sub(&device.launching, 1);
@@ -269,7 +305,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct consan_er
 
 /* ---- properties ---- */
 
-int device_attribute(int attribute, int *value)
+int device_attribute(int ordinal, int attribute, int *value)
 {
 	const struct consan_device *d;
 	int error = device_ready();
@@ -297,30 +333,48 @@ void device_name(char *to, size_t n)
 }
 
 /* Those that the runtime API does not have (CUDA in graphics) are 0: off. */
-static _Atomic size_t limit_now[CU_LIMIT_MAX] = {
+static const size_t limit_default[CU_LIMIT_MAX] = {
 	[cudaLimitStackSize] = 1024, [cudaLimitPrintfFifoSize] = 1 << 20,
 	[cudaLimitMallocHeapSize] = 8 << 20, [cudaLimitDevRuntimeSyncDepth] = 2,
 	[cudaLimitDevRuntimePendingLaunchCount] = 2048, [cudaLimitMaxL2FetchGranularity] = 64,
 };
+static struct { _Atomic bool set; _Atomic size_t value; } limit_now[CONSAN_DEVICES][CU_LIMIT_MAX];
 
 int device_limit(int limit, size_t *get, const size_t *set)
 {
+	const int which = device_now();
 	int error = device_ready();
 
 	if (error)
 		return error;
-	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_now))
+	if (limit < 0 || (size_t)limit >= ARRAY_SIZE(limit_default))
 		return cudaErrorUnsupportedLimit;
-	if (set)
-		limit_now[limit] = *set;
-	else if (!get)
+	if (!set && !get)
 		return cudaErrorInvalidValue;
-	else
-		*get = limit_now[limit];
+	if (get)
+		*get = limit_now[which][limit].set ? limit_now[which][limit].value : limit_default[limit];
+	if (set) {
+		limit_now[which][limit].value = *set;
+		limit_now[which][limit].set = true;
+	}
 	return 0;
 }
 
 /* ---- the end of the process ---- */
+
+/* The end of a process by _exit(), as of workers of Python's multiprocessing: what is queued runs, so
+ * that it is checked. Not in copies of the process, and not where a signal interrupted us. */
+__attribute__((visibility("default"))) void _exit(int status)
+{
+	if (device.c && device.pid == getpid() && !engine_running()
+			&& !pthread_mutex_trylock(&queue.lock)) {
+		pthread_mutex_unlock(&queue.lock);
+		engine_finish();
+	}
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+__attribute__((visibility("default"), alias("_exit"))) void _Exit(int status);
 
 /* Closes the session when the process exits normally. Findings are already in the record
  * file. The session stays open while another thread runs a launch. */
@@ -328,6 +382,7 @@ __attribute__((destructor)) static void close_session(void)
 {
 	if (!device.c || device.forked)
 		return;
+	engine_finish();
 	python_end();
 	library_end();
 	device.broken = cudaErrorCudartUnloading;

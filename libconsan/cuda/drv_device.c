@@ -1,38 +1,11 @@
-/* drv_device: initialization, devices, contexts and entry points of the driver API. All
- * contexts share one device and its memory. */
+/* drv_device: initialization, devices and entry points of the driver API. */
 #include "internal.h"
 #include "entry_points.h"
 
-#include <stdlib.h>
 #include <dlfcn.h>
 #include <string.h>
 
-struct context {
-	unsigned flags;
-	unsigned long long id;
-};
-static struct context primary;
-static _Atomic unsigned primary_users;
 static _Atomic bool initialised;
-static _Atomic unsigned long long ids = 1;
-
-enum { STACK_MAX = 64 };
-static _Thread_local struct { struct context *at[STACK_MAX]; unsigned n; } stack;
-
-/* ---- initialization and the current context ---- */
-
-static struct context *current(void)
-{
-	if (stack.n)
-		return stack.at[stack.n - 1];
-	return rt_used() ? &primary : NULL;
-}
-
-static struct context *context_of(CUcontext handle)
-{
-	return (struct context *)handle == &primary ? &primary
-		: handle_get(handle, HANDLE_CONTEXT);
-}
 
 int drv_initialised(void)
 {
@@ -45,7 +18,7 @@ int drv_ready(void)
 {
 	int error = drv_initialised();
 
-	if (!error && !current())
+	if (!error && !cuda_context_now())
 		error = cudaErrorDeviceUninitialized;
 	return error ? error : device_ready();
 }
@@ -54,11 +27,9 @@ static int check_device(CUdevice device, const void *out)
 {
 	int error = drv_initialised();
 
-	if (!error && device)
-		error = cudaErrorInvalidDevice;
-	if (!error && !out)
-		error = cudaErrorInvalidValue;
-	return error ? error : device_ready();
+	if (!error)
+		error = device_check(device);
+	return error ? error : out ? 0 : cudaErrorInvalidValue;
 }
 
 CUresult cuInit(unsigned flags)
@@ -85,7 +56,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
 	int error = check_device(ordinal, device);
 
 	if (!error)
-		*device = 0;
+		*device = ordinal;
 	return drv(error);
 }
 
@@ -94,7 +65,7 @@ CUresult cuDeviceGetCount(int *count)
 	int error = check_device(0, count);
 
 	if (!error)
-		*count = 1;
+		*count = device_count();
 	return drv(error);
 }
 
@@ -112,7 +83,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 	int error = check_device(device, uuid);
 
 	if (!error)
-		memcpy(uuid, "consan emulated", sizeof *uuid);
+		device_uuid(device, uuid);
 	return drv(error);
 }
 
@@ -135,7 +106,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 {
 	int error = check_device(device, value);
 
-	return drv(error ? error : device_attribute((int)attribute, value));
+	return drv(error ? error : device_attribute(device, (int)attribute, value));
 }
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
@@ -151,29 +122,32 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 CUresult cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
 {
-	int error = check_device(device, n >= 13 ? id : NULL);
+	int error = check_device(device, n >= DEVICE_PCI_ID_BYTES ? id : NULL);
 
 	if (!error)
-		memcpy(id, DEVICE_PCI_ID, sizeof DEVICE_PCI_ID);
+		device_pci_id(device, id);
 	return drv(error);
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-	int error = id && !strcmp(id, DEVICE_PCI_ID) ? check_device(0, device) : cudaErrorInvalidValue;
+	int error = check_device(0, device);
 
-	if (!error)
-		*device = 0;
-	return drv(error);
+	return drv(error ? error : device_by_pci_id(id, device));
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
 	int error = check_device(device, can);
 
-	if (!error)
-		*can = 0;
-	return drv(error);
+	return drv(error ? error : peer_can(device, peer, can));
+}
+
+CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a, CUdevice device, CUdevice peer)
+{
+	int error = check_device(device, value);
+
+	return drv(error ? error : peer_attribute(value, (int)a, device, peer));
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
@@ -181,283 +155,26 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
 	int error = check_device(device, pool);
 
 	if (!error)
-		*pool = (CUmemoryPool)pool_default();
+		*pool = (CUmemoryPool)pool_default(device);
 	return drv(error);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
-	return cuDeviceGetDefaultMemPool(pool, device);
-}
-
-/* ---- contexts ---- */
-
-CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
-{
-	int error = check_device(device, context);
-
-	if (!error) {
-		primary_users++;
-		*context = (CUcontext)&primary;
-	}
-	return drv(error);
-}
-
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-	int error = check_device(device, &device);
-
-	if (!error && !primary_users)
-		error = cudaErrorDeviceUninitialized;
-	if (!error)
-		primary_users--;
-	return drv(error);
-}
-
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
-{
-	device_reset();
-	return drv(check_device(device, &device));
-}
-
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
-{
-	int error = check_device(device, &device);
+	int error = check_device(device, pool);
 
 	if (!error)
-		primary.flags = flags;
+		*pool = (CUmemoryPool)pool_now(device);
 	return drv(error);
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-	int error = check_device(device, flags && active ? flags : NULL);
-
-	if (!error) {
-		*flags = primary.flags;
-		*active = primary_users || rt_used();
-	}
-	return drv(error);
-}
-
-static int push(struct context *c)
-{
-	if (!c)
-		return cudaErrorDeviceUninitialized;
-	if (stack.n == STACK_MAX)
-		return cudaErrorInvalidValue;
-	stack.at[stack.n++] = c;
-	return 0;
-}
-
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
-{
-	int error = check_device(device, context);
-	struct context *c;
-
-	if (error)
-		return drv(error);
-	c = base_alloc(sizeof *c);
-	*c = (struct context){ .flags = flags, .id = ++ids };
-	handle_put(c, HANDLE_CONTEXT, c);
-	*context = (CUcontext)c;
-	return drv(push(c));
-}
-
-CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int n,
-	unsigned flags, CUdevice device)
-{
-	return n ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : cuCtxCreate_v2(context, flags, device);
-}
-
-CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned flags,
-	CUdevice device)
-{
-	return cuCtxCreate_v2(context, flags, device);
-}
-
-CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device)
-{
-	return cuCtxCreate_v2(context, flags, device);
-}
-
-CUresult cuCtxDestroy_v2(CUcontext context)
-{
-	struct context *c = handle_get(context, HANDLE_CONTEXT);
-
-	if (!c)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (current() == c)
-		stack.n--;
-	handle_drop(c, HANDLE_CONTEXT);
-	free(c);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxDestroy(CUcontext context)
-{
-	return cuCtxDestroy_v2(context);
-}
-
-CUresult cuCtxPushCurrent_v2(CUcontext context)
-{
-	int error = drv_initialised();
-
-	return drv(error ? error : push(context_of(context)));
-}
-
-CUresult cuCtxPopCurrent_v2(CUcontext *context)
-{
-	int error = drv_initialised();
-
-	if (!error && !stack.n)
-		error = cudaErrorDeviceUninitialized;
-	if (!error && context)
-		*context = (CUcontext)stack.at[stack.n - 1];
-	if (!error)
-		stack.n--;
-	return drv(error);
-}
-
-CUresult cuCtxSetCurrent(CUcontext context)
-{
-	struct context *c = context ? context_of(context) : NULL;
-	int error = drv_initialised();
-
-	if (error)
-		return drv(error);
-	if (context && !c)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (stack.n)
-		stack.n--;
-	return c ? drv(push(c)) : CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-	int error = drv_initialised();
-
-	if (error || !context)
-		return drv(error ? error : cudaErrorInvalidValue);
-	*context = (CUcontext)current();
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetDevice(CUdevice *device)
-{
-	int error = drv_ready();
-
-	if (error || !device)
-		return drv(error ? error : cudaErrorInvalidValue);
-	*device = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context)
-{
-	if (!device || !context_of(context))
-		return device ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
-	*device = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSetFlags(unsigned flags)
-{
-	int error = drv_ready();
+	int error = check_device(device, pool_of(pool));
 
 	if (!error)
-		current()->flags = flags;
+		pool_use(device, pool_of(pool));
 	return drv(error);
-}
-
-CUresult cuCtxGetFlags(unsigned *flags)
-{
-	int error = drv_ready();
-
-	if (error || !flags)
-		return drv(error ? error : cudaErrorInvalidValue);
-	*flags = current()->flags;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
-{
-	struct context *c = context ? context_of(context) : current();
-
-	if (!c || !id)
-		return c ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	*id = c->id;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
-{
-	if (!version)
-		return CUDA_ERROR_INVALID_VALUE;
-	*version = DEVICE_CUDA_VERSION;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuCtxSynchronize(void)
-{
-	stream_host_waited();
-	return drv(drv_ready());
-}
-
-CUresult cuCtxSynchronize_v2(CUcontext context)
-{
-	stream_host_waited();
-	return drv(context_of(context) ? device_ready() : cudaErrorDeviceUninitialized);
-}
-
-CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	return drv(device_limit((int)limit, NULL, &value));
-}
-
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-	return drv(device_limit((int)limit, value, NULL));
-}
-
-CUresult cuCtxGetCacheConfig(CUfunc_cache *config)
-{
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	*config = CU_FUNC_CACHE_PREFER_NONE;
-	return drv(drv_ready());
-}
-
-CUresult cuCtxSetCacheConfig(CUfunc_cache config)
-{
-	return drv(drv_ready());
-}
-
-CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
-{
-	if (!config)
-		return CUDA_ERROR_INVALID_VALUE;
-	*config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
-	return drv(drv_ready());
-}
-
-CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
-{
-	return drv(drv_ready());
-}
-
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-	if (least)
-		*least = 0;
-	if (greatest)
-		*greatest = DEVICE_PRIORITY;
-	return drv(drv_ready());
-}
-
-CUresult cuCtxResetPersistingL2Cache(void)
-{
-	return drv(drv_ready());
 }
 
 CUresult cuProfilerStart(void)

@@ -7,13 +7,20 @@
 /* ---- functions ---- */
 
 /* Like func_find(), with the driver's error for a handle that is not a function. */
-static int find(const void *handle, struct func **f)
+static int find_on(const void *handle, int device, struct func **f)
 {
 	int error = drv_initialised();
 
 	if (!error)
-		error = func_find(handle, f);
+		error = device_check(device);
+	if (!error)
+		error = func_find_on(handle, device, f);
 	return error == cudaErrorInvalidDeviceFunction ? cudaErrorInvalidResourceHandle : error;
+}
+
+static int find(const void *handle, struct func **f)
+{
+	return find_on(handle, device_now(), f);
 }
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction func)
@@ -34,12 +41,18 @@ CUresult cuFuncSetAttribute(CUfunction func, CUfunction_attribute a, int value)
 
 CUresult cuKernelGetAttribute(int *value, CUfunction_attribute a, CUkernel kernel, CUdevice device)
 {
-	return cuFuncGetAttribute(value, a, (CUfunction)kernel);
+	struct func *f;
+	int error = find_on(kernel, device, &f);
+
+	return drv(error ? error : func_get_attribute(f, a, value));
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel kernel, CUdevice device)
 {
-	return cuFuncSetAttribute((CUfunction)kernel, a, value);
+	struct func *f;
+	int error = find_on(kernel, device, &f);
+
+	return drv(error ? error : func_set_attribute(f, a, value));
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction func, CUfunc_cache config)
@@ -249,13 +262,13 @@ static int pack(struct launch *l, void **args, void **extra)
 static CUresult go(struct launch *l, CUstream stream, void **args, void **extra)
 {
 	struct op op = { .kind = OP_LAUNCH };
-	int error = stream_of(stream) ? launch_check(l) : cudaErrorInvalidResourceHandle;
+	int error = launch_check_on(l, stream);
 
 	if (!error)
 		error = pack(l, args, extra);
 	op.launch = *l;
 	if (!error)
-		return drv(stream_issue(stream, &op));
+		return drv(stream_issue(stream, &op, false));
 	op_free(&op);
 	return drv(launch_refused(NULL, l, error));
 }
@@ -303,5 +316,5 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user)
 {
 	struct op op = { .kind = OP_HOST, .host = { call, user } };
 
-	return drv(call ? stream_issue(stream, &op) : cudaErrorInvalidValue);
+	return drv(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }

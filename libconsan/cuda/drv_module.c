@@ -22,57 +22,64 @@ static CUresult loaded(int error, struct image *im, void **out)
 	return drv(error);
 }
 
-static CUresult load_data(const void *bytes, void **out)
+/* A CUmodule is of the current context's device, a CUlibrary of all devices. */
+enum { OF_ALL_DEVICES, OF_ONE_DEVICE };
+
+static CUresult load_data(const void *bytes, void **out, int of)
 {
 	struct image *im = NULL;
 	int error = out ? drv_initialised() : cudaErrorInvalidValue;
 
 	if (!error)
 		error = image_open(bytes, 0, IMAGE_COPY, &im);
+	if (!error && of == OF_ONE_DEVICE)
+		image_bind(im, device_now());
 	return loaded(error, im, out);
 }
 
-static CUresult load_file(const char *path, void **out)
+static CUresult load_file(const char *path, void **out, int of)
 {
 	struct image *im = NULL;
 	int error = out ? drv_initialised() : cudaErrorInvalidValue;
 
 	if (!error)
 		error = image_open_file(path, &im);
+	if (!error && of == OF_ONE_DEVICE)
+		image_bind(im, device_now());
 	return loaded(error, im, out);
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
-	return load_file(path, (void **)module);
+	return load_file(path, (void **)module, OF_ONE_DEVICE);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *bytes)
 {
-	return load_data(bytes, (void **)module);
+	return load_data(bytes, (void **)module, OF_ONE_DEVICE);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *bytes, unsigned n,
 	CUjit_option *options, void **values)
 {
-	return load_data(bytes, (void **)module);
+	return load_data(bytes, (void **)module, OF_ONE_DEVICE);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *bytes)
 {
-	return load_data(bytes, (void **)module);
+	return load_data(bytes, (void **)module, OF_ONE_DEVICE);
 }
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *bytes, CUjit_option *jit,
 	void **jit_values, unsigned njit, CUlibraryOption *options, void **values, unsigned n)
 {
-	return load_data(bytes, (void **)library);
+	return load_data(bytes, (void **)library, OF_ALL_DEVICES);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
 	void **jit_values, unsigned njit, CUlibraryOption *options, void **values, unsigned n)
 {
-	return load_file(path, (void **)library);
+	return load_file(path, (void **)library, OF_ALL_DEVICES);
 }
 
 static CUresult unload(const void *handle)

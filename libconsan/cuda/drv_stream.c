@@ -31,21 +31,17 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-	struct stream *s = stream_of(stream);
-
-	stream_host_waited();
-	return after_ready(!s ? cudaErrorInvalidResourceHandle
-		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
+	return after_ready(stream_sync(stream, false));
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
-	return cuStreamSynchronize(stream);
+	return after_ready(stream_sync(stream, true));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-	return after_ready(stream_wait(stream, event));
+	return after_ready(stream_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL));
 }
 
 /* The stream; NULL: *error is set. */
@@ -90,9 +86,10 @@ CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device)
 {
 	CUresult error;
+	struct stream *s = known(stream, device, &error);
 
-	if (known(stream, device, &error))
-		*device = 0;
+	if (s)
+		*device = s->device;
 	return error;
 }
 
@@ -126,12 +123,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)
 {
-	int error = drv_ready();
-
-	if (!call || !stream_of(stream))
-		return call ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
-	call(stream, drv(error), user);
-	return drv(error);
+	return after_ready(stream_callback(stream, NULL, call, user));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t n, unsigned flags)
@@ -155,22 +147,22 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-	return after_ready(cuda_event_record(event, stream));
+	return after_ready(cuda_event_record(event, stream, false));
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
-	return cuEventRecord(event, stream);
+	return after_ready(cuda_event_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL));
 }
 
 CUresult cuEventQuery(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, true));
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, false));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
@@ -187,7 +179,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-	return after_ready(stream_capture_begin(stream, NULL));
+	return after_ready(stream_capture_begin(stream, NULL, NULL, 0));
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
@@ -198,7 +190,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *state)
 {
-	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL));
+	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL,
+		NULL, NULL));
 }
 
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id,
@@ -206,16 +199,12 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state
 {
 	unsigned long long number = 0;
 	int error = stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, &number,
-		(struct graph **)graph);
+		(struct graph **)graph, (const void *const **)after, nafter);
 
 	if (id)
 		*id = number;
-	if (after)
-		*after = NULL;
 	if (edges)
 		*edges = NULL;
-	if (nafter)
-		*nafter = 0;
 	return drv(error);
 }
 
@@ -247,16 +236,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 {
 	struct graph *g = graph_of(graph);
 
-	return after_ready(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
+	return after_ready(g ? stream_capture_begin(stream, g, (const void *const *)after,
+		nafter) : cudaErrorInvalidValue);
 }
 
-/* Nodes run in the order in which they are captured, which respects any dependencies. */
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
 	const CUgraphEdgeData *edge, size_t n, unsigned flags)
 {
-	struct stream *s = stream_of(stream);
-
-	return after_ready(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
+	return after_ready(stream_capture_depend(stream, (const void *const *)nodes, n,
+		flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned flags)
@@ -266,30 +254,77 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, 
 
 /* ---- values in memory, in the order of the stream ---- */
 
-static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, unsigned bytes)
+static int issue_value(CUstream stream, enum op_kind kind, CUdeviceptr at, uint64_t value,
+	unsigned bytes, unsigned condition)
 {
-	struct op op;
-	int error = to ? 0 : cudaErrorInvalidValue;
+	struct op op = { .kind = kind, .value = { (void *)at, value, bytes, condition } };
+	int error = drv_ready();
 
-	for (unsigned at = 0; at < bytes && !error; at += sizeof(uint32_t)) {
-		op = (struct op){ .kind = OP_FILL, .fill = { .dst = (void *)(to + at),
-			.value = (uint32_t)(value >> 8 * at), .unit = sizeof(uint32_t),
-			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
-		error = fill_check(&op.fill);
-		if (!error)
-			error = stream_issue(stream, &op);
-	}
-	return after_ready(error);
+	if (!error)
+		error = value_check(&op.value);
+	return error ? error : stream_issue(stream, &op, false);
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags)
 {
-	return write_value(stream, to, value, 4);
+	return drv(issue_value(stream, OP_WRITE, to, value, 4, 0));
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned flags)
 {
-	return write_value(stream, to, value, 8);
+	return drv(issue_value(stream, OP_WRITE, to, value, 8, 0));
+}
+
+/* Without the flag that flushes remote writes: there are none. */
+static unsigned condition_of(unsigned flags)
+{
+	return flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
+}
+
+static int issue_wait(CUstream stream, CUdeviceptr at, uint64_t value, unsigned bytes, unsigned flags)
+{
+	if (condition_of(flags) > CU_STREAM_WAIT_VALUE_NOR)
+		return cudaErrorInvalidValue;
+	return issue_value(stream, OP_WAIT, at, value, bytes, condition_of(flags));
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
+{
+	return drv(issue_wait(stream, at, value, 4, flags));
+}
+
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags)
+{
+	return drv(issue_wait(stream, at, value, 8, flags));
+}
+
+static int issue_one(CUstream stream, const CUstreamBatchMemOpParams *p)
+{
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		return issue_wait(stream, p->waitValue.address, p->waitValue.value, 4, p->waitValue.flags);
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return issue_wait(stream, p->waitValue.address, p->waitValue.value64, 8,
+			p->waitValue.flags);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value, 4, 0);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value64, 8, 0);
+	case CU_STREAM_MEM_OP_BARRIER: /* they are in order */
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return 0;
+	default:
+		return cudaErrorInvalidValue;
+	}
+}
+
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags)
+{
+	int error = list && n <= 256 && !flags ? drv_ready() : cudaErrorInvalidValue;
+
+	for (unsigned i = 0; i < n && !error; i++)
+		error = issue_one(stream, &list[i]);
+	return drv(error);
 }
 
 /* ---- graphs ---- */
@@ -411,10 +446,10 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned c
 {
 	struct graph *g = graph_of(graph);
 
-	return drv(g ? graph_release(g, object, count) : cudaErrorInvalidValue);
+	return drv(g ? graph_drop(g, object, count) : cudaErrorInvalidValue);
 }
 
-/* Graphs own no memory: memory nodes are refused. */
+/* The memory of graphs is not counted. */
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
 {
 	if (device || !value)

@@ -3,7 +3,7 @@
  * that it was made from. Does not interpret PTX. */
 #include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
-#include "internal.h"
+#include "queue.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,10 +24,14 @@ struct image {
 	size_t size;
 	void *owned;                /* our copy of the bytes, or NULL */
 	void *const *parts;         /* fatbins of separately compiled files, or NULL */
-	struct consan_module *module;
+	/* Each device has a module of its own, with its own variables but for managed ones, which the
+	 * module that was loaded first has. state: the result of loading; -1: not loaded yet */
+	struct consan_module *module[CONSAN_DEVICES], *first;
+	int state[CONSAN_DEVICES];
+	int device;                 /* a CUmodule: its device; -1: all */
+	int target;                 /* the device for which it is being loaded */
 	const char *library;        /* consan_library() of the file that has it, or NULL */
 	bool made;                  /* the program made or read it: no file that is loaded has it */
-	int state;                  /* result of loading; -1: not loaded yet */
 	VEC(struct func *) func;
 	VEC(struct var *) var;
 	VEC(const void *) stub, shadow; /* registered host stubs and host copies of variables */
@@ -107,20 +111,24 @@ static int bad_module(struct image *im, const struct consan_err *e, int error)
 static int load_text(struct image *im, const char *ptx, size_t n)
 {
 	struct consan_err e = { 0 };
+	struct consan_module *m;
 	size_t k;
 
-	im->module = consan_load_ptx(device_session(), im->name, ptx, n, &e);
-	if (!im->module)
+	m = consan_load_ptx_on(device_session(), im->name, ptx, n, (unsigned)im->target, im->first, &e);
+	if (!m)
 		return bad_module(im, &e, e.code == CONSAN_ERR_MEMORY
 			? cudaErrorMemoryAllocation : cudaErrorInvalidPtx);
 	if (im->form == FORM_FATBIN || im->form == FORM_CUBIN)
-		consan_take_registers(im->module, im->bytes, im->size);
+		consan_take_registers(m, im->bytes, im->size);
+	im->module[im->target] = m;
+	if (!im->first)
+		im->first = m;
 	for (k = 0; k < im->var.n; k++) {
 		struct var *v = im->var.at[k];
 		uint64_t bytes;
 
 		if (v->managed)
-			consan_symbol(im->module, v->name, v->managed, &bytes);
+			consan_symbol(m, v->name, v->managed, &bytes);
 	}
 	return 0;
 }
@@ -203,34 +211,58 @@ static int load_parts(struct image *im)
 	return error;
 }
 
-int image_load(struct image *im)
+static int load_form(struct image *im)
 {
 	struct consan_err e = { 0 };
+
+	switch (im->form) {
+	case FORM_FATBIN:
+		return im->parts ? load_parts(im) : load_fatbin(im);
+	case FORM_PTX:
+		return load_bare(im, im->bytes, im->size);
+	case FORM_CUBIN:
+		return load_cubin(im);
+	case FORM_UNKNOWN:
+		break;
+	}
+	err_set(&e, CONSAN_ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
+	return bad_module(im, &e, cudaErrorInvalidKernelImage);
+}
+
+/* What fails on one device fails on all, which are alike. */
+static int load_on(struct image *im, int device)
+{
 	int error = device_ready();
 
 	if (error)
 		return error;
 	pthread_mutex_lock(&lock);
-	if (im->state < 0) {
-		switch (im->form) {
-		case FORM_FATBIN:
-			im->state = im->parts ? load_parts(im) : load_fatbin(im);
-			break;
-		case FORM_PTX:
-			im->state = load_bare(im, im->bytes, im->size);
-			break;
-		case FORM_CUBIN:
-			im->state = load_cubin(im);
-			break;
-		case FORM_UNKNOWN:
-			err_set(&e, CONSAN_ERR_FATBIN, 0, 0, "neither a fatbin nor PTX text");
-			im->state = bad_module(im, &e, cudaErrorInvalidKernelImage);
-			break;
-		}
+	for (int d = 0; d < CONSAN_DEVICES && im->state[device] < 0; d++)
+		if (im->state[d] > 0)
+			im->state[device] = im->state[d];
+	if (im->state[device] < 0) {
+		im->target = device;
+		im->state[device] = load_form(im);
 	}
-	error = im->state;
+	error = im->state[device];
 	pthread_mutex_unlock(&lock);
 	return error;
+}
+
+/* The device whose module a call means. */
+static int device_of(const struct image *im)
+{
+	return im->device < 0 ? device_now() : im->device;
+}
+
+int image_load(struct image *im)
+{
+	return load_on(im, device_of(im));
+}
+
+void image_bind(struct image *im, int device)
+{
+	im->device = device;
 }
 
 /* ---- opening ---- */
@@ -309,7 +341,9 @@ int image_open(const void *bytes, size_t size, int own, struct image **out)
 	if (!bytes || !out)
 		return cudaErrorInvalidValue;
 	im = base_alloc(sizeof *im);
-	im->state = -1;
+	im->device = -1;
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		im->state[d] = -1;
 	if ((!size || size >= sizeof *wrapper) && wrapper->magic == FATBINC_MAGIC) {
 		bytes = wrapper->data;
 		size = 0;
@@ -374,6 +408,7 @@ void image_close(struct image *im)
 {
 	size_t i;
 
+	engine_leave(im);
 	pthread_mutex_lock(&lock);
 	handle_drop(im, HANDLE_IMAGE);
 	for (i = 0; i < im->func.n; i++) {
@@ -387,8 +422,10 @@ void image_close(struct image *im)
 		handle_drop(im->stub.at[i], HANDLE_STUB);
 	for (i = 0; i < im->shadow.n; i++)
 		handle_drop(im->shadow.at[i], HANDLE_VAR);
-	if (im->module)
-		consan_unload(im->module);
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		if (im->module[d] != im->first)
+			consan_unload(im->module[d]);
+	consan_unload(im->first);
 	vec_free(&im->func);
 	vec_free(&im->var);
 	vec_free(&im->stub);
@@ -405,18 +442,19 @@ struct image *image_of(const void *handle)
 
 /* ---- functions ---- */
 
-static struct func *image_add_func(struct image *im, const char *name)
+static struct func *image_add_func(struct image *im, const char *name, int device)
 {
 	struct func *f = NULL;
 	size_t i;
 
 	pthread_mutex_lock(&lock);
 	for (i = 0; i < im->func.n && !f; i++)
-		if (!strcmp(im->func.at[i]->name, name))
+		if (im->func.at[i]->device == device && !strcmp(im->func.at[i]->name, name))
 			f = im->func.at[i];
 	if (!f) {
 		f = base_alloc(sizeof *f);
 		f->image = im;
+		f->device = device;
 		f->name = base_strdup(name);
 		f->carveout = -1;
 		vec_push(&im->func, f);
@@ -428,7 +466,7 @@ static struct func *image_add_func(struct image *im, const char *name)
 
 void image_add_stub(struct image *im, const void *host, const char *name)
 {
-	struct func *f = image_add_func(im, name);
+	struct func *f = image_add_func(im, name, 0);
 
 	pthread_mutex_lock(&lock);
 	vec_push(&im->stub, host);
@@ -445,13 +483,13 @@ static uint32_t default_dynamic(const struct func *f)
 int func_load(struct func *f)
 {
 	struct consan_err e = { 0 };
-	int error = image_load(f->image);
+	int error = load_on(f->image, f->device);
 
 	if (error)
 		return error;
 	pthread_mutex_lock(&lock);
 	if (!f->kernel) {
-		f->kernel = consan_kernel(f->image->module, f->name, &e);
+		f->kernel = consan_kernel(f->image->module[f->device], f->name, &e);
 		if (f->kernel) {
 			consan_kernel_info(f->kernel, &f->info);
 			f->max_dynamic = default_dynamic(f);
@@ -473,12 +511,12 @@ int image_func(struct image *im, const char *name, struct func **out)
 
 	if (error)
 		return error;
-	for (k = 0; (entry = consan_kernel_name(im->module, k)); k++)
+	for (k = 0; (entry = consan_kernel_name(im->module[device_of(im)], k)); k++)
 		if (!strcmp(entry, name))
 			break;
 	if (!entry)
 		return cudaErrorSymbolNotFound;
-	*out = image_add_func(im, name);
+	*out = image_add_func(im, name, device_of(im));
 	return func_load(*out);
 }
 
@@ -486,7 +524,7 @@ int image_func_count(struct image *im, unsigned *n)
 {
 	int error = image_load(im);
 
-	for (*n = 0; !error && consan_kernel_name(im->module, *n); )
+	for (*n = 0; !error && consan_kernel_name(im->module[device_of(im)], *n); )
 		++*n;
 	return error;
 }
@@ -494,15 +532,30 @@ int image_func_count(struct image *im, unsigned *n)
 int image_func_at(struct image *im, unsigned k, struct func **out)
 {
 	int error = image_load(im);
-	const char *name = error ? NULL : consan_kernel_name(im->module, k);
+	const char *name = error ? NULL : consan_kernel_name(im->module[device_of(im)], k);
 
 	if (!name)
 		return error ? error : cudaErrorInvalidValue;
-	*out = image_add_func(im, name);
+	*out = image_add_func(im, name, device_of(im));
 	return func_load(*out);
 }
 
+/* The same kernel on another device. */
+static struct func *func_on(struct func *f, int device)
+{
+	if (f->device == device)
+		return f;
+	if (!f->on[device])
+		f->on[device] = image_add_func(f->image, f->name, device);
+	return f->on[device];
+}
+
 int func_find(const void *handle, struct func **out)
+{
+	return func_find_on(handle, device_now(), out);
+}
+
+int func_find_on(const void *handle, int device, struct func **out)
 {
 	struct func *f = handle_get(handle, HANDLE_STUB);
 	int error;
@@ -511,7 +564,7 @@ int func_find(const void *handle, struct func **out)
 		f = handle_get(handle, HANDLE_FUNC);
 	if (!f)
 		return cudaErrorInvalidDeviceFunction;
-	*out = f;
+	*out = f = func_on(f, f->image->device < 0 ? device : f->image->device);
 	error = func_load(f);
 	return error == cudaErrorSymbolNotFound ? cudaErrorInvalidDeviceFunction : error;
 }
@@ -539,7 +592,7 @@ int image_symbol(struct image *im, const char *name, void **at, size_t *bytes)
 
 	if (error)
 		return error;
-	if (!name || !consan_symbol(im->module, name, &where, &n))
+	if (!name || !consan_symbol(im->module[device_of(im)], name, &where, &n))
 		return cudaErrorSymbolNotFound;
 	if (at)
 		*at = where;

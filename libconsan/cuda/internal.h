@@ -7,8 +7,8 @@
  *    must know at once, and holds no lock while it calls back into the program.
  *  - Functions that return int return an error in the numbering of enum cudaError, 0 for
  *    success. CUresult has the same numbers where both APIs have the error.
- *  - Each asynchronous operation is a struct op. stream_issue() runs it at once or captures
- *    it into a graph.
+ *  - Each asynchronous operation is a struct op. stream_issue() adds it to the queue (queue.h) or
+ *    captures it into a graph.
  *  - Handles that the program passes are looked up in handle_map.h before they are used. */
 #ifndef CONSAN_CUDA_INTERNAL_H
 #define CONSAN_CUDA_INTERNAL_H
@@ -23,12 +23,17 @@
  * return: the session cannot be opened, the process forked after its first CUDA call (an
  * error on a GPU as well), or a kernel faulted (sticky until the device is reset). */
 int device_ready(void);
+int device_open(void);                          /* the same, but for a fault */
 struct consan *device_session(void);               /* after device_ready() */
 const struct consan_device *device_info(void);   /* after device_ready() */
-void device_fault(int error);                   /* sets the sticky error; the first one stays */
-void device_reset(void);                        /* clears the sticky error */
-/* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
+bool device_blocks(void);                       /* --launch-blocking or CUDA_LAUNCH_BLOCKING=1 */
+/* Sets the sticky error of a device; the first one stays. */
+void device_fault(int device, int error);
+int device_broken(int device);                  /* the sticky error, or 0 */
+void device_reset(int device);                  /* clears it */
+/* consan_launch_op() in this session. */
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
@@ -52,14 +57,47 @@ void device_arch_hint(unsigned sm, char suffix, bool of_program);
 
 void device_name(char *to, size_t n); /* snprintf()s the name; requires device_ready() */
 /* A CU_DEVICE_ATTRIBUTE_...; enum cudaDeviceAttr has the same numbers. */
-int device_attribute(int attribute, int *value);
-/* Reads a limit of enum cudaLimit, or sets it if `set` is not NULL. CUlimit has the same
- * numbers. */
+int device_attribute(int ordinal, int attribute, int *value);
+/* Reads a limit of enum cudaLimit of the current device, or sets it if `set` is not NULL. CUlimit
+ * has the same numbers. */
 int device_limit(int limit, size_t *get, const size_t *set);
 
 #define DEVICE_CUDA_VERSION 13000
-#define DEVICE_PCI_ID "0000:01:00.0"
 #define DEVICE_PRIORITY (-5) /* the greatest priority of a stream */
+
+/* ---- several devices and their contexts (context.c) ---- */
+
+int device_count(void);              /* after device_open() */
+/* 0, cudaErrorInvalidDevice, or the error of device_open(). */
+int device_check(int device);
+int device_now(void);                /* of the calling thread's current context, or 0 */
+/* The number of the device in the machine, of which $CUDA_VISIBLE_DEVICES shows some. */
+int device_place(int device);
+enum { DEVICE_PCI_ID_BYTES = 13 };   /* "0000:01:00.0" */
+void device_pci_id(int device, char to[DEVICE_PCI_ID_BYTES]);
+int device_by_pci_id(const char *id, int *device);
+void device_uuid(int device, void *to); /* 16 bytes */
+
+struct context {
+	int device;
+	bool primary;
+	unsigned flags;
+	unsigned long long id;
+};
+struct context *cuda_context_now(void);   /* NULL: none is current */
+struct context *cuda_context_of(const void *handle); /* NULL: no such context */
+struct context *cuda_context_primary(int device);
+struct context *cuda_context_new(int device, unsigned flags);
+int cuda_context_free(const void *handle);
+int cuda_context_push(struct context *c);
+int cuda_context_pop(struct context **out);
+void cuda_context_set(struct context *c); /* in place of the current one; NULL: removes that */
+int *cuda_context_users(int device);      /* how often the primary context is retained */
+
+int peer_can(int device, int peer, int *can);
+int peer_access(int peer, bool on);  /* of the current device */
+/* A cudaDeviceP2PAttr; CUdevice_P2PAttribute has the same numbers. */
+int peer_attribute(int *value, int attribute, int device, int peer);
 
 /* ---- errors (error.c, drv_device.c) ---- */
 
@@ -89,6 +127,8 @@ const struct error_row *error_find(int code);
 struct image;
 struct func {
 	struct image *image;
+	int device;                  /* on which it runs */
+	struct func *on[CONSAN_DEVICES]; /* the same kernel on other devices; NULL: not looked up yet */
 	char *name;                  /* of the PTX entry */
 	const struct consan_kernel *kernel; /* NULL until func_load() */
 	struct consan_kernel_info info;
@@ -110,6 +150,7 @@ enum { IMAGE_BORROW, IMAGE_COPY };
  * requires that they outlive the image. image_close() frees it. */
 int image_open(const void *bytes, size_t size, int own, struct image **out);
 int image_open_file(const char *path, struct image **out);
+void image_bind(struct image *im, int device); /* a CUmodule: it is of one device only */
 void image_close(struct image *im);
 int image_load(struct image *im);
 /* Registrations by nvcc's host code: the host stub of a kernel, the host copy of a variable. */
@@ -117,14 +158,15 @@ void image_add_stub(struct image *im, const void *host, const char *name);
 void image_add_var(struct image *im, const void *host, const char *name, size_t bytes,
 	void **managed);
 /* Kernels by name and by index; image_symbol(): address and size in bytes of a variable.
- * All of them load the image. */
+ * All of them load the image, for the current device or that of the CUmodule. */
 int image_func(struct image *im, const char *name, struct func **out);
 int image_func_count(struct image *im, unsigned *n);
 int image_func_at(struct image *im, unsigned k, struct func **out);
 int image_symbol(struct image *im, const char *name, void **at, size_t *bytes);
 int func_load(struct func *f);
-/* The kernel of a host stub, a cudaKernel_t or a cudaFunction_t, loaded. */
+/* The kernel of a host stub, a cudaKernel_t or a cudaFunction_t, loaded for the current device. */
 int func_find(const void *handle, struct func **out);
+int func_find_on(const void *handle, int device, struct func **out);
 int var_find(const void *host, void **at, size_t *bytes);
 struct image *image_of(const void *handle); /* NULL: not a live handle */
 
@@ -133,8 +175,16 @@ struct image *image_of(const void *handle); /* NULL: not a live handle */
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
-int mem_free(void *at);              /* device and managed; NULL is fine */
-int mem_free_host(void *at);
+int mem_free(void *at);              /* device and managed; NULL is fine; waits for all work */
+struct stream;
+struct pool;
+/* Of the pool, in the order of the stream. */
+int mem_alloc_async(void **at, size_t bytes, struct pool *pool, struct stream *s);
+int mem_free_async(void *at, const void *stream); /* cudaFreeAsync() */
+bool mem_pageable(const void *at);   /* host memory that the GPU cannot access */
+bool mem_on_device(const void *at);  /* neither that, nor page-locked nor managed */
+void mem_release(void *at);          /* runs OP_FREE */
+int mem_free_host(void *at);         /* waits for all work */
 int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
@@ -149,6 +199,7 @@ struct copy {
 	size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
+	void *staged;                /* a copy of the source that is read instead; owned; or NULL */
 };
 struct fill {
 	void *dst;
@@ -162,16 +213,26 @@ struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_
 	size_t width, size_t height, enum cudaMemcpyKind kind);
 int copy_check(const struct copy *c);
 void copy_run(const struct copy *c);
+void copy_stage(struct copy *c);     /* the source may change afterwards */
+size_t copy_bytes(const struct copy *c);
 int fill_check(const struct fill *f);
 void fill_run(const struct fill *f);
+int fill_of(const struct cudaMemsetParams *p, struct fill *f); /* of a node; checked */
 
 /* The copy that cudaMemcpy3D() describes; an error for arrays. */
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
+int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c); /* cuMemcpy3D() */
 
 struct pool;
-struct pool *pool_default(void);
+struct pool *pool_default(int device);
+struct pool *pool_now(int device);        /* that its allocations come from */
+void pool_use(int device, struct pool *p);
 struct pool *pool_of(const void *handle); /* NULL: no such pool */
-int pool_new(struct pool **out);
+int pool_new(struct pool **out, int device);
+/* The access of the devices to the memory of a pool, of enum cudaMemAccessFlags. */
+int pool_set_access(const void *handle, const struct cudaMemAccessDesc *list, size_t n);
+int pool_get_access(const void *handle, const struct cudaMemLocation *where, int *flags);
+int mem_alloc_pool(void **at, size_t bytes, struct pool *p);
 int pool_free(const void *handle);
 int pool_attribute(const void *handle, int attribute, void *get, const void *set);
 
@@ -185,6 +246,7 @@ struct launch {
 	bool cooperative;
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
+	const void *started;         /* the event to record when all blocks have begun; or NULL */
 	void *params;                /* the parameter block, owned */
 	char reason[200];            /* why launch_check() refused it */
 };
@@ -194,7 +256,8 @@ int launch_pack(struct launch *l, void **args, const void *block, size_t n);
 int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
-int launch_run(const struct launch *l);
+int launch_check_on(struct launch *l, const void *stream); /* and of which the stream is */
+int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
 int launch_refused(const void *handle, const struct launch *l, int error);
@@ -212,60 +275,104 @@ void python_end(void);      /* writes the remarks before the session is closed *
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH };
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE,
+	OP_WRITE, OP_WAIT,
+	/* nodes of graphs only */
+	OP_EVENT_RECORD, OP_EVENT_WAIT, OP_ALLOC, OP_RELEASE };
+/* A stream memory operation on a word of 4 or 8 bytes. */
+struct value {
+	void *at;
+	uint64_t value;
+	unsigned bytes, condition;   /* of a wait: CU_STREAM_WAIT_VALUE_... */
+};
+int value_check(const struct value *v);
 struct op {
 	enum op_kind kind;
 	union {
 		struct launch launch;
 		struct copy copy;
 		struct fill fill;
-		struct { void (*call)(void *user); void *user; } host;
+		struct { void (*call)(void *user); void *user; bool always; } host; /* always:
+				also after a fault */
 		struct graph *graph; /* a child graph, owned */
+		void *at;            /* OP_FREE: memory, by mem_free_async() */
+		struct value value;
+		const void *event;   /* OP_EVENT_...: a handle */
+		struct { void *at; size_t bytes; } memory; /* OP_ALLOC, OP_RELEASE */
 	};
 };
-int op_run(const struct op *op);
+/* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
+int op_run(const struct op *op, struct order_op *order);
+bool op_ready(const struct op *op); /* false: it waits for a value in memory */
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
+size_t op_bytes(const struct op *op); /* staged memory */
 
 struct graph;
+struct node;
+struct task;
 struct stream {
+	int device;
 	unsigned flags;
 	int priority;
 	unsigned long long id;
-	struct graph *capture;       /* operations go into this graph; NULL: they run at once */
+	unsigned refs;               /* of the handle and of tasks; under the lock of the queue */
+	struct task *tail;           /* the last task (queue.h), or NULL; owns a reference */
+	struct graph *capture;       /* operations go into this graph; NULL: into the queue */
+	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
+	bool has_line;               /* line is open */
+	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
 	unsigned long long waits;    /* ... issued after this many waits by the host */
 };
 /* A CUevent. */
 struct cuda_event {
+	int device;
 	unsigned flags;
 	bool recorded;
-	double at;                   /* when, in seconds of CLOCK_MONOTONIC */
+	struct task *task;           /* that recorded it last; owns a reference */
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
+	VEC(struct node *) front;    /* ... after these nodes */
+	struct order_event order;
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
-/* Takes ownership of the contents of op: they are freed here or kept in the graph. */
-int stream_issue(const void *handle, struct op *op);
-int stream_wait(const void *handle, const void *event);
-/* The host waited for the device: earlier work has ended before any later launch starts. */
-void stream_host_waited(void);
+struct stream *stream_legacy(int device);
+struct stream *stream_per_thread(int device);
+/* Takes ownership of the contents of op, which goes to the queue, or the graph of a capture.
+ * blocking: of a call without a stream, such as cudaMemcpy(). Copies and fills return as
+ * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
+ * staged or done, a blocking one is done unless it only accesses the device. */
+int stream_issue(const void *handle, struct op *op, bool blocking);
+/* Adds a node to the graph of the stream's capture; the same ownership. */
+int stream_capture_op(struct stream *s, struct op *op);
+/* One of the calls is not NULL: the function gets the stream and the error state. */
+int stream_callback(const void *handle, cudaStreamCallback_t rt_call, CUstreamCallback drv_call,
+	void *user);
+int stream_wait(const void *handle, const void *event, bool external);
+/* The host waits for a stream, or for all work. query: cudaErrorNotReady, if it cannot be done as
+ * long as the host does nothing. */
+int stream_sync(const void *handle, bool query);
+int stream_sync_all(int device); /* -1: of all devices */
 int cuda_event_new(struct cuda_event **out, unsigned flags);
 struct cuda_event *cuda_event_of(const void *handle);
-int cuda_event_record(const void *handle, const void *stream);
+/* external: a capture gets a node that records the event, or waits for it. */
+int cuda_event_record(const void *handle, const void *stream, bool external);
 int cuda_event_free(const void *handle);
-int cuda_event_query(const void *handle);
+int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
 
 /* Capture: from begin to end, operations of the stream go into a graph. */
-int stream_capture_begin(const void *handle, struct graph *into);
+int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n);
+/* The next node that is captured depends on these as well, or (set) on no others. */
+int stream_capture_depend(const void *handle, const void *const *after, size_t n, bool set);
 int stream_capture_end(const void *handle, struct graph **out);
 bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
-	unsigned long long *id, struct graph **graph);
+	unsigned long long *id, struct graph **graph, const void *const **after, size_t *nafter);
 
 /* A graph holds its operations in an order that respects the dependencies: that in which they were
  * added, until graph_depend() changes it. A node that is captured depends on the one before it. */
@@ -284,6 +391,10 @@ struct graph {
 	VEC(struct user_object *) object; /* each as often as the graph holds it */
 	bool executable;
 	unsigned long long id;
+	struct graph *launch_of;     /* a copy that is launched: the executable graph */
+	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
+					reference */
+	struct order_event launched;
 };
 struct graph *graph_new(void);
 struct graph *graph_of(const void *handle);      /* NULL: no such graph */
@@ -295,6 +406,8 @@ struct graph *graph_dup(const struct graph *g, bool executable);
 struct node *node_of(const void *handle);        /* NULL: no such node */
 /* The node of this graph, a copy, that was made of the node; NULL: none. */
 struct node *graph_find(const struct graph *g, const struct node *of);
+/* As graph_find(), by handles; NULL: they are unknown as well. */
+struct node *graph_exec_node(const void *exec, const void *node);
 /* Adds or removes dependencies of the nodes `to` on those of `from`, of this graph. */
 int graph_depend(struct graph *g, const void *const *from, const void *const *to, size_t n, bool add);
 /* Takes ownership of the contents of op, which is of the node's kind. */
@@ -306,14 +419,61 @@ int user_object_new(struct user_object **out, void *user, void (*destroy)(void *
 int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
-int graph_release(struct graph *g, const void *object, unsigned count);
-int graph_run(const struct graph *g);
+int graph_drop(struct graph *g, const void *object, unsigned count);
+/* Is the node one of `front`, or does one of these come after it? */
+bool graph_covers(const struct graph *g, struct node *const *front, size_t n, const struct node *of);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+/* Memory of a graph: it exists from the call on until the program frees it, or the last copy of the
+ * graph is gone. */
+int graph_alloc(struct graph *g, size_t bytes, struct op *op);
+int graph_release(struct graph *g, void *at, struct op *op);
+/* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
+ * a reference to the last task. Under the lock of the queue. */
+struct caller;
+struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
+	struct order_op *order);
 int graph_launch(const void *exec, const void *stream);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* ---- happens-before of the host API (hb.c) ---- */
+
+struct order *hb(void); /* after device_ready() */
+order_line hb_line(struct stream *s);
+void hb_stream_closed(struct stream *s);
+/* An operation is issued; the caller owns the result. */
+struct order_op *hb_issue(struct stream *s, const struct op *op);
+struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
+	size_t nafter, const struct op *op);
+/* It has run: tells the accesses of a copy or fill. */
+void hb_done(struct order_op *o, const struct op *op);
+/* The call that issued it returns: what the host knows (order/calls.def). */
+void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+/* cudaMallocAsync() */
+void hb_alloc(struct stream *s, void *at, size_t bytes);
+/* cudaFreeAsync() takes effect. False: the memory is to be released now; else it is as soon as no
+ * operation can use it by mistake. */
+bool hb_free(struct order_op *o, void *at);
+void hb_stream_waited(struct stream *s);
+void hb_device_waited(int device); /* -1: all devices */
+void hb_record(struct cuda_event *e, struct stream *s);
+void hb_wait(struct stream *s, const struct cuda_event *e);
+void hb_event_waited(const struct cuda_event *e);
+
+/* ---- accesses of the host (guard.c) ---- */
+
+/* Memory that the host and operations can access. */
+void guard_add(void *at, size_t bytes);
+void guard_remove(void *at);
+/* While an operation runs, no page is protected. May be nested, and on several threads. */
+void guard_suspend(void);
+void guard_resume(void);
+/* Operations were issued, or the host has waited: other pages are to be guarded. */
+void guard_update(void);
+/* The host, or the kernel for it, is about to access this memory. */
+void guard_touch(const void *at, size_t bytes, bool write);
 
 #endif

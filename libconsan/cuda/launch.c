@@ -50,10 +50,13 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 			l->programmatic = a[i].value.programmaticStreamSerializationAllowed != 0;
 			break;
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-			remark(REMARK_CALL_UNSUPPORTED,
-				"launch attribute: programmatic or launch completion event");
+			l->started = a[i].value.launchCompletionEvent.event;
+			if (!cuda_event_of(l->started))
+				return cudaErrorInvalidResourceHandle;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+			remark(REMARK_CALL_UNSUPPORTED, "launch attribute: programmatic event");
 			return cudaErrorNotSupported;
 		case CU_LAUNCH_ATTRIBUTE_IGNORE: /* and hints: scheduling, priority, caching */
 		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -181,6 +184,18 @@ int launch_check(struct launch *l)
 	return 0;
 }
 
+int launch_check_on(struct launch *l, const void *stream)
+{
+	const struct stream *s = stream_of(stream);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (s->device != l->func->device)
+		return refuse(l, cudaErrorInvalidResourceHandle, "the stream is of device %d, but device %d "
+			"is current", s->device, l->func->device);
+	return launch_check(l);
+}
+
 /* The error that a program on a GPU gets after this fault from its next call that waits for
  * the device. */
 static int fault_error(unsigned fault)
@@ -188,6 +203,7 @@ static int fault_error(unsigned fault)
 	switch (fault) {
 	case FAULT_SHARED_OOB:
 	case FAULT_GLOBAL_OOB:
+	case FAULT_PEER:
 	case FAULT_LOCAL_OOB:
 	case FAULT_CONST_WRITE:
 		return cudaErrorIllegalAddress;
@@ -241,13 +257,14 @@ int lookup_failed(const char *name, const void *handle, int error)
 	return error;
 }
 
-int launch_run(const struct launch *l)
+int launch_run(const struct launch *l, struct order_op *op)
 {
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct consan_err e = { 0 };
-	int error = device_ready();
+	const int device = l->func->device;
+	int error = device_broken(device);
 
 	if (error)
 		return error;
@@ -255,15 +272,15 @@ int launch_run(const struct launch *l)
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
 	memcpy(x.preferred, l->preferred, sizeof x.preferred);
-	switch (device_launch(&x, &e)) {
+	switch (device_launch(&x, op, &e)) {
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:
-		device_fault(fault_error(consan_fault(device_session())));
+		device_fault(device, fault_error(consan_fault(device_session())));
 		return 0;
 	case CONSAN_HANG:
 	case CONSAN_STOPPED:
-		device_fault(cudaErrorLaunchTimeout);
+		device_fault(device, cudaErrorLaunchTimeout);
 		return 0;
 	case CONSAN_UNCHECKED:
 		return cudaErrorNotSupported;

@@ -200,7 +200,7 @@ int library_issue(struct library_call *call, size_t bytes)
 	memcpy(p->call, call, bytes);
 	op.host.call = run;
 	op.host.user = p;
-	return stream_issue(call->stream, &op);
+	return stream_issue(call->stream, &op, false);
 }
 
 void library_wait(const void *stream)

@@ -2,6 +2,7 @@
  * access, so a copy is a memmove() after its ranges are checked. */
 #include "internal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,7 @@ enum { PITCH = 512 };
 /* Device memory in bytes, unless the host has less. */
 #define MEMORY_TOTAL (UINT64_C(80) << 30)
 
-static _Atomic uint64_t in_use;
+static _Atomic uint64_t in_use[CONSAN_DEVICES];
 
 static uint64_t memory_total(void)
 {
@@ -20,27 +21,42 @@ static uint64_t memory_total(void)
 	return host < MEMORY_TOTAL ? host : MEMORY_TOTAL;
 }
 
+/* All devices take theirs from the host's. */
+static uint64_t memory_used(void)
+{
+	uint64_t sum = 0;
+
+	for (int d = 0; d < CONSAN_DEVICES; d++)
+		sum += in_use[d];
+	return sum;
+}
+
 static int no_memory(size_t bytes)
 {
 	remark(REMARK_NOTE, "out of device memory: %zu MiB requested, %zu MiB in use; the "
 		"emulated GPU has %zu MiB, taken from host memory", bytes >> 20,
-		(size_t)in_use >> 20, (size_t)memory_total() >> 20);
+		(size_t)memory_used() >> 20, (size_t)memory_total() >> 20);
 	return cudaErrorMemoryAllocation;
 }
 
-static int alloc(void **at, size_t bytes, enum consan_mem kind)
+/* access: as for consan_malloc_on() */
+static int alloc(void **at, size_t bytes, enum consan_mem kind, int device,
+	const struct exec_access *access)
 {
 	int error = device_ready();
 
 	if (error)
 		return error;
-	if (bytes > memory_total() || in_use + bytes > memory_total())
+	if (bytes > memory_total() || memory_used() + bytes > memory_total())
 		return no_memory(bytes);
-	*at = consan_malloc(device_session(), bytes, kind);
+	*at = consan_malloc_on(device_session(), bytes, kind, (unsigned)device, access);
 	if (!*at)
 		return no_memory(bytes);
-	in_use += bytes;
+	in_use[device] += bytes;
 	handle_put(*at, HANDLE_MEMORY, *at);
+	order_forget(hb(), (uint64_t)(uintptr_t)*at, bytes);
+	if (kind != CONSAN_MEM_DEVICE)
+		guard_add(*at, (bytes + 4095) / 4096 * 4096);
 	return 0;
 }
 
@@ -53,7 +69,7 @@ int mem_alloc(void **at, size_t bytes, enum consan_mem kind)
 	if (!at)
 		return cudaErrorInvalidValue;
 	*at = NULL;
-	return bytes ? alloc(at, bytes, kind) : 0;
+	return bytes ? alloc(at, bytes, kind, device_now(), NULL) : 0;
 }
 
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows)
@@ -83,26 +99,82 @@ int mem_alloc_host(void **at, size_t bytes, unsigned flags)
 	return error;
 }
 
-static int release(void *at, bool host)
+/* Ends the life of an allocation, as far as the program can name it. An error: it was not allocated
+ * here, such as a variable of a module, or registered memory. */
+static int forget(void *at, bool host)
 {
 	enum consan_mem kind;
 	uint64_t bytes;
 	void *base;
-	int error = device_ready();
 
-	if (error || !at)
-		return error;
-	/* not allocated here: a variable of a module, or registered memory */
 	if (!handle_get(at, HANDLE_MEMORY)
 			|| !consan_mem_find(device_session(), at, &base, &bytes, &kind)
 			|| (kind == CONSAN_MEM_HOST) != host)
 		return cudaErrorInvalidValue;
 	handle_drop(at, HANDLE_MEMORY);
-	if (!consan_free(device_session(), at))
-		return cudaErrorInvalidValue;
-	in_use -= bytes;
 	handle_drop(at, HANDLE_HOST);
+	handle_drop(at, HANDLE_OWNED);
 	return 0;
+}
+
+void mem_release(void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	int device;
+
+	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind))
+		return;
+	device = consan_mem_device(at);
+	guard_remove(at);
+	if (consan_free(device_session(), at))
+		in_use[device] -= bytes;
+}
+
+static int release(void *at, bool host)
+{
+	int error = at ? stream_sync_all(-1) : device_ready();
+
+	if (error || !at)
+		return error;
+	error = forget(at, host);
+	if (!error)
+		mem_release(at);
+	return error;
+}
+
+int mem_alloc_async(void **at, size_t bytes, struct pool *pool, struct stream *s)
+{
+	struct op op;
+	int error = !s->capture ? mem_alloc_pool(at, bytes, pool)
+		: at ? graph_alloc(s->capture, bytes, &op) : cudaErrorInvalidValue;
+
+	if (!error && s->capture) {
+		*at = op.memory.at;
+		return stream_capture_op(s, &op);
+	}
+	if (!error && *at)
+		hb_alloc(s, *at, bytes);
+	return error;
+}
+
+int mem_free_async(void *at, const void *stream)
+{
+	struct op op = { .kind = OP_FREE, .at = at };
+	int error = device_ready();
+
+	if (error || !at)
+		return error;
+	if (stream_of(stream) && stream_of(stream)->capture) {
+		error = graph_release(stream_of(stream)->capture, at, &op);
+		return error ? error : stream_issue(stream, &op, false);
+	}
+	if (stream_any_capture())
+		return mem_free(at);
+	error = forget(at, false);
+	return error ? error : stream_issue(stream, &op, false);
 }
 
 /* CUDA forbids cudaFree() during most captures. PyTorch without its caching allocator calls it for
@@ -133,16 +205,19 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 	if (!mem_check(at, 1))
 		return cudaErrorHostMemoryAlreadyRegistered;
 	consan_mem_register(device_session(), at, bytes);
+	guard_add(at, bytes);
 	keep_flags(at, flags | cudaHostRegisterMapped);
 	return 0;
 }
 
 int mem_unregister(void *at)
 {
-	int error = device_ready();
+	int error = stream_sync_all(-1);
 
 	if (error)
 		return error;
+	if (handle_get(at, HANDLE_HOST))
+		guard_remove(at);
 	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(device_session(), at))
 		return cudaErrorHostMemoryNotRegistered;
 	return 0;
@@ -166,7 +241,7 @@ bool mem_host_flags(const void *at, unsigned *flags)
 void mem_info(size_t *free_bytes, size_t *total)
 {
 	*total = memory_total();
-	*free_bytes = *total - in_use;
+	*free_bytes = *total - in_use[device_now()];
 }
 
 int mem_check(const void *at, size_t bytes)
@@ -181,6 +256,24 @@ int mem_check(const void *at, size_t bytes)
 			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
 		return cudaErrorInvalidValue;
 	return 0;
+}
+
+bool mem_pageable(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	return !consan_mem_find(device_session(), at, &base, &bytes, &kind);
+}
+
+bool mem_on_device(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	return consan_mem_find(device_session(), at, &base, &bytes, &kind) && kind == CONSAN_MEM_DEVICE;
 }
 
 /* ---- copies ---- */
@@ -241,6 +334,24 @@ void copy_run(const struct copy *c)
 				c->width);
 }
 
+size_t copy_bytes(const struct copy *c)
+{
+	return c->width * c->height * c->depth;
+}
+
+void copy_stage(struct copy *c)
+{
+	struct copy in = *c;
+
+	in.dst = c->staged = base_alloc(copy_bytes(c) + 1);
+	in.dst_pitch = c->width;
+	in.dst_slice = c->width * c->height;
+	copy_run(&in);
+	c->src = c->staged;
+	c->src_pitch = in.dst_pitch;
+	c->src_slice = in.dst_slice;
+}
+
 int fill_check(const struct fill *f)
 {
 	int error = device_ready();
@@ -287,36 +398,116 @@ void fill_run(const struct fill *f)
 /* ---- pools ---- */
 
 struct pool {
+	int device;
+	struct exec_access *access;  /* of the devices to its memory */
 	uint64_t attribute[CU_MEMPOOL_ATTR_USED_MEM_HIGH + 1];
 };
-static struct pool pool0;
+static struct pool *of_device[CONSAN_DEVICES], *_Atomic used_now[CONSAN_DEVICES];
 
-struct pool *pool_default(void)
+/* A pool's access outlives it, as its allocations may. */
+static struct pool *make_pool(int device)
 {
-	return &pool0;
+	struct pool *p = base_alloc(sizeof *p);
+
+	p->device = device;
+	p->access = consan_access_new();
+	consan_access_set(p->access, (unsigned)device, true, true);
+	handle_put(p, HANDLE_POOL, p);
+	return p;
+}
+
+struct pool *pool_default(int device)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (!of_device[device])
+		of_device[device] = make_pool(device);
+	pthread_mutex_unlock(&lock);
+	return of_device[device];
+}
+
+struct pool *pool_now(int device)
+{
+	struct pool *p = used_now[device];
+
+	return p ? p : pool_default(device);
+}
+
+void pool_use(int device, struct pool *p)
+{
+	used_now[device] = p;
 }
 
 struct pool *pool_of(const void *handle)
 {
-	return handle == &pool0 ? &pool0 : handle_get(handle, HANDLE_POOL);
+	return handle_get(handle, HANDLE_POOL);
 }
 
-int pool_new(struct pool **out)
+int pool_new(struct pool **out, int device)
+{
+	int error = device_check(device);
+
+	if (!error)
+		error = device_ready();
+	if (!error)
+		*out = make_pool(device);
+	return error;
+}
+
+int pool_free(const void *handle)
+{
+	struct pool *p = pool_of(handle);
+
+	if (!p || p == of_device[p->device])
+		return cudaErrorInvalidValue;
+	handle_drop(handle, HANDLE_POOL);
+	if (used_now[p->device] == p)
+		used_now[p->device] = NULL;
+	free(p);
+	return 0;
+}
+
+int mem_alloc_pool(void **at, size_t bytes, struct pool *p)
 {
 	int error = device_ready();
 
 	if (error)
 		return error;
-	*out = base_alloc(sizeof **out);
-	handle_put(*out, HANDLE_POOL, *out);
+	if (!at || !p)
+		return cudaErrorInvalidValue;
+	*at = NULL;
+	return bytes ? alloc(at, bytes, CONSAN_MEM_DEVICE, p->device, p->access) : 0;
+}
+
+int pool_set_access(const void *handle, const struct cudaMemAccessDesc *list, size_t n)
+{
+	struct pool *p = pool_of(handle);
+
+	if (!p || (n && !list))
+		return cudaErrorInvalidValue;
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].location.type != cudaMemLocationTypeDevice || device_check(list[i].location.id))
+			return cudaErrorInvalidDevice;
+		if (list[i].location.id == p->device && list[i].flags != cudaMemAccessFlagsProtReadWrite)
+			return cudaErrorInvalidDevice;
+	}
+	for (size_t i = 0; i < n; i++)
+		consan_access_set(p->access, (unsigned)list[i].location.id,
+			list[i].flags != cudaMemAccessFlagsProtNone,
+			list[i].flags == cudaMemAccessFlagsProtReadWrite);
 	return 0;
 }
 
-int pool_free(const void *handle)
+int pool_get_access(const void *handle, const struct cudaMemLocation *where, int *flags)
 {
-	if (!handle_drop(handle, HANDLE_POOL))
+	struct pool *p = pool_of(handle);
+	bool write;
+
+	if (!p || !where || !flags || where->type != cudaMemLocationTypeDevice || device_check(where->id))
 		return cudaErrorInvalidValue;
-	free((void *)handle);
+	*flags = !consan_access_get(p->access, (unsigned)where->id, &write) ? cudaMemAccessFlagsProtNone
+		: write ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtRead;
 	return 0;
 }
 

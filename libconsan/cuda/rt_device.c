@@ -1,24 +1,21 @@
-/* rt_device: device queries, limits and versions of the runtime API. There is
- * one device, number 0 (device.c). */
-#include "internal.h"
+/* rt_device: device queries, limits and versions of the runtime API. */
+#include "queue.h"
 
 #include <string.h>
 
 #define ARRAY_DIM_3(array, a, b, c) ((array)[0] = (a), (array)[1] = (b), (array)[2] = (c))
 
-static int attribute_of(int attribute)
+static int attribute_of(int device, int attribute)
 {
 	int value = 0;
 
-	device_attribute(attribute, &value);
+	device_attribute(device, attribute, &value);
 	return value;
 }
 
 static cudaError_t check_device(int device)
 {
-	int error = device_ready();
-
-	return rt(error ? error : device ? cudaErrorInvalidDevice : 0);
+	return rt(device_check(device));
 }
 
 static size_t total_memory(void)
@@ -39,17 +36,17 @@ struct prop12 {
 };
 
 #define ZERO
-#define A(attribute) = attribute_of(CU_DEVICE_ATTRIBUTE_##attribute)
+#define A(attribute) = attribute_of(device, CU_DEVICE_ATTRIBUTE_##attribute)
 #define TOTAL = total_memory()
 #define DIMENSIONS(p) \
 	device_name((p)->name, sizeof (p)->name); \
-	memcpy(&(p)->uuid, "consan emulated", sizeof (p)->uuid); \
-	ARRAY_DIM_3((p)->maxThreadsDim, attribute_of(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), \
-		attribute_of(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), \
-		attribute_of(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)); \
-	ARRAY_DIM_3((p)->maxGridSize, attribute_of(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), \
-		attribute_of(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), \
-		attribute_of(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z))
+	device_uuid(device, &(p)->uuid); \
+	ARRAY_DIM_3((p)->maxThreadsDim, attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), \
+		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y), \
+		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)); \
+	ARRAY_DIM_3((p)->maxGridSize, attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), \
+		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), \
+		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z))
 #define SET_(p, name, ...) SET__(p, name, __VA_ARGS__)
 #define SET__(p, name, value, ...) (void)((p)->name value);
 
@@ -94,18 +91,18 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 {
 	cudaError_t error = check_device(device);
 
-	return error ? error : rt(device_attribute((int)attribute, value));
+	return error ? error : rt(device_attribute(device, (int)attribute, value));
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	int error = device_ready();
+	int error = device_open();
 
 	if (error)
 		return rt(error);
 	if (!count)
 		return rt(cudaErrorInvalidValue);
-	*count = 1;
+	*count = device_count();
 	return cudaSuccess;
 }
 
@@ -113,13 +110,17 @@ cudaError_t cudaGetDevice(int *device)
 {
 	if (!device)
 		return rt(cudaErrorInvalidValue);
-	*device = 0;
+	*device = device_now();
 	return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-	return check_device(device);
+	cudaError_t error = check_device(device);
+
+	if (!error)
+		cuda_context_set(cuda_context_primary(device));
+	return error ? error : rt(device_ready());
 }
 
 cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags)
@@ -129,19 +130,24 @@ cudaError_t cudaInitDevice(int device, unsigned device_flags, unsigned flags)
 
 cudaError_t cudaSetValidDevices(int *device, int n)
 {
-	return check_device(device && n > 0 ? device[0] : 0);
+	cudaError_t error = cudaSuccess;
+
+	for (int i = 0; device && i < n && !error; i++)
+		error = check_device(device[i]);
+	return error;
 }
 
 cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *p)
 {
-	return cudaGetDevice(device);
+	if (!device || !p)
+		return rt(cudaErrorInvalidValue);
+	*device = 0; /* all are alike */
+	return cudaSuccess;
 }
-
-static _Atomic unsigned device_flags_now;
 
 cudaError_t cudaSetDeviceFlags(unsigned flags)
 {
-	device_flags_now = flags;
+	cuda_context_primary(device_now())->flags = flags;
 	return cudaSuccess;
 }
 
@@ -149,21 +155,20 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 {
 	if (!flags)
 		return rt(cudaErrorInvalidValue);
-	*flags = device_flags_now | cudaDeviceMapHost;
+	*flags = cuda_context_primary(device_now())->flags | cudaDeviceMapHost;
 	return cudaSuccess;
 }
 
 cudaError_t cudaDeviceReset(void)
 {
-	device_reset();
+	engine_leave(NULL);
+	device_reset(device_now());
 	return cudaSuccess;
 }
 
-/* All work ran when it was issued: only a sticky error remains to be reported. */
 cudaError_t cudaDeviceSynchronize(void)
 {
-	stream_host_waited();
-	return rt(device_ready());
+	return rt(stream_sync_all(device_now()));
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)
@@ -217,38 +222,39 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int n, int device)
 
 	if (error)
 		return error;
-	if (!id || n < 13)
+	if (!id || n < DEVICE_PCI_ID_BYTES)
 		return rt(cudaErrorInvalidValue);
-	memcpy(id, DEVICE_PCI_ID, sizeof DEVICE_PCI_ID);
+	device_pci_id(device, id);
 	return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *id)
 {
-	return id && !strcmp(id, DEVICE_PCI_ID) ? cudaGetDevice(device) : rt(cudaErrorInvalidValue);
+	int error = device_open();
+
+	return rt(error ? error : device_by_pci_id(id, device));
 }
 
-/* There is only one device, so there is no peer. */
+/* ---- peers ---- */
+
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
-	cudaError_t error = check_device(device);
-
-	if (error)
-		return error;
-	if (!can)
-		return rt(cudaErrorInvalidValue);
-	*can = 0;
-	return check_device(peer);
+	return rt(peer_can(device, peer, can));
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
-	return rt(cudaErrorInvalidDevice);
+	return rt(flags ? cudaErrorInvalidValue : peer_access(peer, true));
 }
 
 cudaError_t cudaDeviceDisablePeerAccess(int peer)
 {
-	return rt(cudaErrorInvalidDevice);
+	return rt(peer_access(peer, false));
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int device, int peer)
+{
+	return rt(peer_attribute(value, (int)a, device, peer));
 }
 
 cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(

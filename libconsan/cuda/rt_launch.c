@@ -23,13 +23,13 @@ static int begin(struct launch *l, const void *func, struct dim3 grid, struct di
 static int go(struct launch *l, void **args, cudaStream_t stream)
 {
 	struct op op = { .kind = OP_LAUNCH };
-	int error = stream_of(stream) ? launch_check(l) : cudaErrorInvalidResourceHandle;
+	int error = launch_check_on(l, stream);
 
 	if (!error)
 		error = launch_pack(l, args, NULL, 0);
 	op.launch = *l;
 	if (!error)
-		return stream_issue(stream, &op);
+		return stream_issue(stream, &op, false);
 	op_free(&op);
 	return launch_refused(NULL, l, error);
 }
@@ -91,18 +91,13 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *use
 {
 	struct op op = { .kind = OP_HOST, .host = { call, user } };
 
-	return rt(call ? stream_issue(stream, &op) : cudaErrorInvalidValue);
+	return rt(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *user,
 	unsigned flags)
 {
-	int error = device_ready();
-
-	if (!call || !stream_of(stream))
-		return rt(call ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue);
-	call(stream, (cudaError_t)error, user);
-	return rt(error);
+	return rt(stream_callback(stream, call, NULL, user));
 }
 
 /* ---- kernel<<<...>>>: the configuration is pushed here and popped by the host stub ---- */
@@ -245,7 +240,12 @@ cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute a, int
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute a,
 	int value, int device)
 {
-	return device ? rt(cudaErrorInvalidDevice) : cudaFuncSetAttribute(kernel, a, value);
+	struct func *f;
+	int error = device_check(device);
+
+	if (!error)
+		error = func_find_on(kernel, device, &f);
+	return rt(error ? error : func_set_attribute(f, (CUfunction_attribute)a, value));
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache config)

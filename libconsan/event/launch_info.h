@@ -16,6 +16,7 @@ struct launch_info {
 	uint32_t shared_static, shared_dynamic; /* bytes per CTA */
 	uint32_t regs_per_thread; /* at entry, for setmaxnreg */
 	uint32_t sm;              /* 90 for sm_90a */
+	uint32_t device;          /* number of the device on which it runs */
 	uint64_t seed;
 	const char *schedule;     /* a controlled one, as the option `schedule` names it; or NULL.
 				     Not saved */

@@ -107,6 +107,7 @@ static bool read_launch(struct read *r, const struct chunk_head *h, struct code_
 	l->info.shared_dynamic = (uint32_t)code_get(c);
 	l->info.regs_per_thread = (uint32_t)code_get(c);
 	l->info.sm = (uint32_t)code_get(c);
+	l->info.device = (uint32_t)code_get(c);
 	l->info.seed = code_get(c);
 	l->info.reads = (uint8_t)code_get(c);
 	l->info.queue = code_get(c);

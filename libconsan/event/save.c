@@ -296,6 +296,7 @@ void event_writer_launch(struct event_writer *w, const struct launch_info *l)
 	code_put(&body, l->shared_dynamic);
 	code_put(&body, l->regs_per_thread);
 	code_put(&body, l->sm);
+	code_put(&body, l->device);
 	code_put(&body, l->seed);
 	code_put(&body, l->reads);
 	code_put(&body, l->queue);

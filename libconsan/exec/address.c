@@ -101,7 +101,7 @@ static enum step op_isspacep(struct warp *w, const struct xop *x, uint32_t lanes
 		case PS_shared_cluster: is = in_shared; break;
 		case PS_local: is = local; break;
 		case PS_param: is = param; break;
-		case PS_const: is = mem_lookup(a, &r) && r.read_only; break;
+		case PS_const: is = mem_lookup(w->worker->grid->device, a, &r) && r.read_only; break;
 		case PS_global: is = !in_shared && !local && !param; break;
 		case PS_none: case PS_reg: case PS_sreg: break;
 		}

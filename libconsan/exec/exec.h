@@ -34,13 +34,30 @@ const struct exec_device *exec_device_at(unsigned k); /* from 0; NULL: there are
 
 /* ---- the map of device memory (process-wide, thread-safe) ---- */
 
+enum { EXEC_DEVICES = 16 };        /* emulated devices, numbers 0 to 15 */
+/* The devices that may read and write memory: bit d is device d. Launches see a change from their
+ * next access to another allocation on. */
+struct exec_access { _Atomic uint32_t read, write; };
+/* Of ordinary memory of a device: the device itself, and its peers. */
+const struct exec_access *exec_device_memory(unsigned device);
+/* Kernels on `device` may, or may not, access ordinary memory of `peer`. False: it was so before. */
+bool exec_peer_access(unsigned device, unsigned peer, bool on);
+
 enum exec_mem_kind { MEM_DEVICE, MEM_HOST, MEM_MANAGED, MEM_MODULE };
-/* Registers [at, at+bytes) as accessible to kernels. Does not take ownership. */
+/* An allocation. access: NULL: all devices may access it; else it must outlive the allocation. */
+struct exec_mem {
+	uint64_t at, bytes;
+	enum exec_mem_kind kind;
+	bool read_only;
+	unsigned device;           /* that has it; 0 for memory of the host */
+	const struct exec_access *access;
+};
+/* Registers memory as accessible to kernels. Does not take ownership. */
+void exec_mem_put(const struct exec_mem *m);
 void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only);
 bool exec_mem_remove(void *at);
-/* An allocation. exec_mem_at() gives the k-th by address, false past the last; exec_mem_find() the
- * one that contains at, false if there is none. */
-struct exec_mem { uint64_t at, bytes; enum exec_mem_kind kind; bool read_only; };
+/* exec_mem_at() gives the k-th allocation by address, false past the last; exec_mem_find() the one
+ * that contains at, false if there is none. */
 bool exec_mem_at(size_t k, struct exec_mem *out);
 bool exec_mem_find(uint64_t at, struct exec_mem *out);
 
@@ -61,6 +78,10 @@ struct exec_kernel;
  * it with the exec_module). extern_symbol resolves names that this module declares .extern
  * (separate compilation); may be NULL. */
 struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e);
+/* For one of several devices, on which its kernels run. other: the module on another device, or
+ * NULL; it has the managed variables and must outlive this one. */
+struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
+	const struct exec_module *other, struct consan_err *e);
 /* A changed text of a loaded module, with the same variables and functions: its variables are those
  * of `like`, with their contents, which must outlive it. */
 struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
@@ -138,8 +159,25 @@ enum exec_async { ASYNC_LATE, ASYNC_EARLY, ASYNC_RANDOM };
 /* Which of the values that the ISA allows strong loads of global memory return (reads.h) */
 enum exec_reads { READS_NEWEST, READS_OLDEST, READS_RANDOM };
 
+/* A launch is one of several that use memory at the same time: at these points of its schedule, others
+ * may run. */
+enum exec_pause {
+	EXEC_PAUSE_STUCK,  /* no thread can go on unless memory changes from outside */
+	EXEC_PAUSE_SLICE,  /* it has run for long */
+	EXEC_PAUSE_ACCESS, /* a strong access to global memory comes next */
+};
+enum exec_resume {
+	EXEC_AS_BEFORE,    /* nothing else has run */
+	EXEC_CHANGED,      /* memory may have changed */
+	EXEC_HUNG,         /* nothing will change it: the launch ends with EXEC_HANG */
+	EXEC_GIVE_UP,      /* the launch ends with EXEC_STOPPED */
+};
+
 struct exec_observer {     /* callbacks may be called from worker threads */
 	void *user;
+	/* Called on the thread of exec_run(), which may wait; for launches of one worker. changed: the
+	 * launch has changed memory since the last call. NULL: it runs alone. */
+	enum exec_resume (*pause)(void *user, enum exec_pause why, bool changed);
 	/* A cluster starts. Returns the sink for its events, or NULL for none. */
 	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c);
 	void (*cluster_end)(void *user, struct event_sink *sink);

@@ -282,7 +282,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 {
 	const struct exec_kernel *k = l->kernel;
 	uint32_t cl[3];
-	struct grid g = { .l = l, .k = k, .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct grid g = { .l = l, .k = k, .device = k->module->device,
+		.lock = PTHREAD_MUTEX_INITIALIZER };
 	unsigned per_sm;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -306,7 +307,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	g.info = (struct launch_info){ .kernel = k->func->name, .id = l->id,
 		.shared_static = g.shared_user - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = g.nregs, .sm = l->device->sm, .seed = l->seed,
+		.regs_per_thread = g.nregs, .sm = l->device->sm, .device = g.device, .seed = l->seed,
 		.symbols = k->symbol, .nsymbols = k->nsymbol };
 	g.info.clustered = l->clustered || g.nctas > 1 || k->func->reqnctapercluster[0];
 	memcpy(g.info.grid, l->grid, sizeof g.info.grid);
@@ -327,7 +328,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		base_die("a controlled schedule of a GPU");
 	clc_open(&g);
 	sched_order(&g);
-	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
+	g.pauses = l->observer && l->observer->pause && (g.coupled || k->info.polls);
+	g.jobs = g.coupled || g.pauses ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
 	g.threads = 1;
 	if (g.jobs > g.nclusters)
 		g.jobs = (unsigned)g.nclusters;

@@ -16,8 +16,8 @@ struct exec_range { uint64_t lo, hi; bool read_only; }; /* [lo, hi) */
 void mem_windows_init(void);     /* reserves the generic windows, once */
 void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() */
 void mem_launch_end(void);
-/* The allocation that contains at; false: none. Thread-safe, lock-free. */
-bool mem_lookup(uint64_t at, struct exec_range *out);
+/* The allocation that contains at, if the device may read it; false: none. Thread-safe, lock-free. */
+bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out);
 /* Locks on stripes of global memory, one bit each. Take all that an operation needs in one call. */
 static inline uint64_t mem_stripe(uint64_t addr)
 {
@@ -30,10 +30,11 @@ void mem_unlock(uint64_t stripes);
 
 struct exec_module {
 	struct ptx_module *ptx;
-	/* address of each module or function variable, sorted by ptx_var */
-	struct placed { const struct ptx_var *var; unsigned char *at; } *placed;
+	/* address of each module or function variable, sorted by ptx_var; lent: it belongs to another
+	 * module */
+	struct placed { const struct ptx_var *var; unsigned char *at; bool lent; } *placed;
 	size_t nplaced;
-	bool borrowed;           /* the variables belong to another module */
+	unsigned device;         /* on which its kernels run */
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
 	uint32_t *nregs;         /* the same index; 0: not known */
@@ -229,11 +230,15 @@ struct worker {
 	uint64_t fair_at;        /* steps when a cluster started or ended, or all had a turn */
 	unsigned busy;           /* turns in sequence that progressed */
 	uint64_t beside_at;      /* ticks when a cluster ended, or others started beside it */
+	/* exec_observer.pause */
+	uint64_t paused_work;    /* grid.work then */
+	uint64_t paused_ticks, paused_steps; /* ticks and steps then */
 };
 
 struct grid {
 	const struct exec_launch *l;
 	const struct exec_kernel *k;
+	unsigned device;         /* on which it runs */
 	struct launch_info info;
 	struct event_sink *none;
 	uint32_t nclusters_dim[3];
@@ -247,6 +252,7 @@ struct grid {
 	struct clc *clc;         /* clc.h; or NULL: clusters start in order */
 	unsigned jobs;
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
+	bool pauses;             /* one worker runs all clusters, and calls exec_observer.pause */
 	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
 	bool spread;             /* the other workers take part; or would, with more jobs */
 	unsigned threads;        /* workers that have started */
@@ -324,6 +330,11 @@ void sched_load(struct warp *w, const struct event *e);
 bool sched_spun(struct warp *w);
 /* After such an access has changed memory. */
 void sched_changed(struct warp *w, uint64_t places);
+/* Anything outside of the launch may have changed global memory. */
+void sched_outside(struct worker *wk);
+/* Lets others run, if the schedule is at such a point; stuck: no thread of the launch can go on. True:
+ * memory may have changed. */
+bool sched_pause(struct worker *wk, bool stuck);
 /* The resident at this place is due or stale. */
 void sched_due(struct worker *wk, size_t slot);
 /* Draws the order in which clusters start (grid.order). */

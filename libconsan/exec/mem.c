@@ -82,21 +82,26 @@ bool exec_mem_at(size_t k, struct exec_mem *out)
 	return m && k < m->n;
 }
 
-void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
+void exec_mem_put(const struct exec_mem *new)
 {
 	struct map *m;
 	size_t i;
 
-	if (!at || !bytes)
+	if (!new->at || !new->bytes)
 		return;
 	pthread_mutex_lock(&map_lock);
 	m = map_copy(atomic_load(&map_now), 1);
-	i = upper(m, (uint64_t)(uintptr_t)at);
+	i = upper(m, new->at);
 	memmove(&m->at[i + 1], &m->at[i], (m->n - i) * sizeof m->at[0]);
-	m->at[i] = (struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only };
+	m->at[i] = *new;
 	m->n++;
 	publish(m);
 	pthread_mutex_unlock(&map_lock);
+}
+
+void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
+{
+	exec_mem_put(&(struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only, 0, NULL });
 }
 
 bool exec_mem_remove(void *at)
@@ -139,14 +144,42 @@ bool exec_mem_find(uint64_t at, struct exec_mem *out)
 	return found;
 }
 
-bool mem_lookup(uint64_t at, struct exec_range *out)
+bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out)
 {
 	struct exec_mem m;
 
-	if (!find(at, &m))
+	if (!find(at, &m) || (m.access && !(m.access->read >> device & 1)))
 		return false;
-	*out = (struct exec_range){ m.at, m.at + m.bytes, m.read_only };
+	*out = (struct exec_range){ m.at, m.at + m.bytes, m.read_only
+		|| (m.access && !(m.access->write >> device & 1)) };
 	return true;
+}
+
+/* ---- devices ---- */
+
+static struct exec_access ordinary[EXEC_DEVICES] = {
+#define OWN(d) [d] = { 1u << d, 1u << d }
+	OWN(0), OWN(1), OWN(2), OWN(3), OWN(4), OWN(5), OWN(6), OWN(7),
+	OWN(8), OWN(9), OWN(10), OWN(11), OWN(12), OWN(13), OWN(14), OWN(15)
+#undef OWN
+};
+
+const struct exec_access *exec_device_memory(unsigned device)
+{
+	return &ordinary[device];
+}
+
+bool exec_peer_access(unsigned device, unsigned peer, bool on)
+{
+	struct exec_access *a = &ordinary[peer];
+	const uint32_t bit = 1u << device;
+	const uint32_t was = on ? atomic_fetch_or(&a->read, bit) : atomic_fetch_and(&a->read, ~bit);
+
+	if (on)
+		atomic_fetch_or(&a->write, bit);
+	else
+		atomic_fetch_and(&a->write, ~bit);
+	return !(was & bit) == on;
 }
 
 /* ---- locks on stripes of global memory ---- */
@@ -226,7 +259,7 @@ bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write)
 
 	if (addr - h->lo < h->hi - h->lo && bytes <= h->hi - addr && !(write && h->read_only))
 		return true;
-	if (!mem_lookup(addr, &r) || bytes > r.hi - addr || (write && r.read_only))
+	if (!mem_lookup(wk->grid->device, addr, &r) || bytes > r.hi - addr || (write && r.read_only))
 		return false;
 	*h = r;
 	return true;
@@ -235,12 +268,20 @@ bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write)
 static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 	uint64_t addr, uint64_t bytes)
 {
+	const unsigned device = w->worker->grid->device;
 	const struct map *m = atomic_load(&map_now);
 	size_t i = upper(m, addr);
 	struct refusal why;
 	struct exec_range r;
+	struct exec_mem of;
 
-	if (mem_lookup(addr, &r) && r.read_only && bytes <= r.hi - addr) {
+	if (find(addr, &of) && of.access && !(of.access->read >> device & 1)) {
+		ex_fault(w, x, lanes, FAULT_PEER, SP_GLOBAL, addr, bytes, of.access->read
+			? "memory of device %u, to which device %u has no access"
+			: "memory of device %u, which no device may access yet", of.device, device);
+		return false;
+	}
+	if (mem_lookup(device, addr, &r) && r.read_only && bytes <= r.hi - addr) {
 		ex_fault(w, x, lanes, FAULT_CONST_WRITE, SP_CONST, addr, bytes,
 			"write to read-only memory");
 		return false;

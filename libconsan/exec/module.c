@@ -37,10 +37,11 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	memset(at, 0, bytes);
 	if (v->init)
 		memcpy(at, v->init, v->size);
-	m->placed[m->nplaced++] = (struct placed){ v, at };
+	m->placed[m->nplaced++] = (struct placed){ v, at, false };
 	if (v->space == PS_const)
 		m->const_bytes += v->size;
-	exec_mem_add(at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE, v->space == PS_const);
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE,
+		v->space == PS_const, m->device, v->managed ? NULL : exec_device_memory(m->device) });
 }
 
 /* The variable of this name with storage: what an extern declaration refers to. */
@@ -87,7 +88,7 @@ static bool borrow(struct exec_module *m, const struct ptx_var *v, const struct 
 {
 	for (size_t i = 0; i < like->nplaced; i++)
 		if (same_var(v, like->placed[i].var)) {
-			m->placed[m->nplaced++] = (struct placed){ v, like->placed[i].at };
+			m->placed[m->nplaced++] = (struct placed){ v, like->placed[i].at, true };
 			m->const_bytes += v->space == PS_const ? v->size : 0;
 			return true;
 		}
@@ -116,7 +117,7 @@ struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_mod
 	struct exec_module *m = open_module(ptx);
 	bool ok = ptx->nfunc == like->ptx->nfunc;
 
-	m->borrowed = true;
+	m->device = like->device;
 	for (size_t i = 0; ok && i < ptx->nvar; i++)
 		ok = !has_storage(&ptx->var[i]) || borrow(m, &ptx->var[i], like);
 	for (size_t f = 0; ok && f < ptx->nfunc; f++) {
@@ -132,12 +133,15 @@ struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_mod
 	return NULL;
 }
 
-struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
+struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
+	const struct exec_module *other, struct consan_err *e)
 {
 	struct exec_module *m = open_module(ptx);
 
+	m->device = device;
 	for (size_t i = 0; i < ptx->nvar; i++)
-		if (has_storage(&ptx->var[i]))
+		if (has_storage(&ptx->var[i])
+				&& !(other && ptx->var[i].managed && borrow(m, &ptx->var[i], other)))
 			place(m, &ptx->var[i]);
 	for (size_t f = 0; f < ptx->nfunc; f++)
 		for (size_t i = 0; i < ptx->func[f].nvar; i++)
@@ -145,16 +149,23 @@ struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
 				place(m, &ptx->func[f].var[i]);
 	qsort(m->placed, m->nplaced, sizeof *m->placed, by_var);
 	for (size_t i = 0; i < m->nplaced; i++)
-		if (!relocate(m, &m->placed[i], e)) {
+		if (!m->placed[i].lent && !relocate(m, &m->placed[i], e)) {
 			exec_unload(m);
 			return NULL;
 		}
 	return m;
 }
 
+struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)
+{
+	return exec_load_on(ptx, 0, NULL, e);
+}
+
 void exec_unload(struct exec_module *m)
 {
-	for (size_t i = 0; i < m->nplaced && !m->borrowed; i++) {
+	for (size_t i = 0; i < m->nplaced; i++) {
+		if (m->placed[i].lent)
+			continue;
 		exec_mem_remove(m->placed[i].at);
 		free(m->placed[i].at);
 	}

@@ -153,7 +153,8 @@ REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lan
 	struct v64 in;
 
 	reach_stride64(r, lanes, a);
-	if (__builtin_expect(r->off[f] - h->lo >= h->hi - h->lo, 0) && !mem_lookup(r->off[f], h)) {
+	if (__builtin_expect(r->off[f] - h->lo >= h->hi - h->lo, 0)
+			&& !mem_lookup(w->worker->grid->device, r->off[f], h)) {
 		*h = (struct exec_range){ 0, 0, false };
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
 	}
@@ -277,7 +278,7 @@ static __attribute__((noinline)) uint64_t reach_places(const struct warp *w, con
 
 		if (r->mixed && r->place[l].space != SP_GLOBAL)
 			continue;
-		if (addr - in.lo >= in.hi - in.lo && !mem_lookup(addr, &in))
+		if (addr - in.lo >= in.hi - in.lo && !mem_lookup(w->worker->grid->device, addr, &in))
 			in.lo = 0;
 		places |= sched_place(addr - in.lo);
 	}

@@ -74,6 +74,35 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
+enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exec_pause why,
+	bool changed)
+{
+	const struct exec_control *control = c->control;
+	enum exec_resume how;
+
+	if (c->copy)
+		return why != EXEC_PAUSE_STUCK ? EXEC_AS_BEFORE : c->alone ? EXEC_HUNG : EXEC_GIVE_UP;
+	c->paused++;
+	pthread_mutex_unlock(held);
+	how = c->outside.pause(why, changed);
+	pthread_mutex_lock(held);
+	c->paused--;
+	c->control = control;
+	return how;
+}
+
+static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
+{
+	struct running *f = user;
+
+	return session_pause(f->c, &f->c->launching, why, changed);
+}
+
+void consan_on_pause(struct consan *c, const struct consan_outside *to)
+{
+	c->outside = *to;
+}
+
 /* Do name and region let a launch be checked? */
 static bool may_check(const struct consan *c, const char *kernel, const char *demangled)
 {
@@ -119,7 +148,7 @@ static struct launch_info describe(struct consan *c, const struct consan_launch 
 	struct launch_info i = {
 		.kernel = k->name, .id = c->launches++,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
-		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .seed = c->opt.seed,
+		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .device = l->kernel->module->device, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
 		.symbols = l->kernel->symbols, .nsymbols = k->nsymbols,
 		.queue = l->queue, .programmatic = l->programmatic, .apart = k->apart, .tensor = k->tensor,
@@ -178,6 +207,8 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.observer = &observer,
 	};
 
+	if (c->outside.pause)
+		observer.pause = on_pause;
 	x.clustered = info->clustered;
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
@@ -451,7 +482,7 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given,
 }
 
 static enum consan_status launch(struct consan *c, const struct consan_launch *l,
-	struct consan_err *e)
+	struct order_op *op, struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
@@ -501,9 +532,12 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
-		check_memory_idle(c->memory, l->queue, checked);
+	if (!checked)
+		check_memory_idle(c->memory, l->queue, false);
+	else if (!c->paused && __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
+		check_memory_idle(c->memory, l->queue, true);
 	packed = pack(l);
+	c->alone = !c->outside.alone || !l->kernel->info.polls || c->outside.alone();
 	if (checked) {
 		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
@@ -538,6 +572,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);
+		session_operation(c, op, check, config.launch.id);
 		explored_free(&other);
 		view_announce(c);
 		check_close(check);
@@ -554,18 +589,40 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	return status;
 }
 
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e)
+{
+	enum consan_status status;
+
+	session_uses(c);
+	status = launch(c, l, op, e);
+	session_used(c);
+	return status;
+}
+
 enum consan_status consan_launch_sized(struct consan *c, const struct consan_launch *given, size_t size,
 	struct consan_err *e)
 {
 	struct consan_launch l;
-	enum consan_status status;
 
 	if (!session_take_struct(&l, sizeof l, given, size, e))
 		return CONSAN_BAD_LAUNCH;
-	session_uses(c);
-	status = launch(c, &l, e);
-	session_used(c);
-	return status;
+	return consan_launch_op(c, &l, NULL, e);
+}
+
+uint64_t consan_seed(const struct consan *c)
+{
+	return c->opt.seed;
+}
+
+double consan_timeout(const struct consan *c)
+{
+	return c->opt.timeout;
+}
+
+bool consan_blocks(const struct consan *c)
+{
+	return c->opt.launch_blocking;
 }
 
 unsigned consan_fault(struct consan *c)

@@ -29,6 +29,7 @@ struct session_finding {
 struct unasked_call { const void *thread; uint32_t stack; };
 
 struct consan {
+	struct order *order;      /* NULL: no operation has been issued; atomic */
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;
@@ -73,6 +74,10 @@ struct consan {
 	/* of which a launch has been tried in reverse order */
 	VEC(const struct consan_kernel *) reversed;
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
+	struct consan_outside outside;
+	bool copy;                 /* this is a copy of the process that tries a launch ... */
+	bool alone;                /* ... which nothing else can affect */
+	unsigned paused;           /* launches that let others run */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
@@ -86,6 +91,7 @@ struct consan_module {
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
 	struct gpu_module *gpu;    /* --backend=gpu-emulated: exec runs its text; else NULL */
+	unsigned device;           /* on which its kernels run */
 	struct consan_kernel *kernels;
 };
 
@@ -127,6 +133,10 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 /* Adds the command line, options and date of this process to r. */
 void session_add_run(struct results *r, const struct options *o);
 
+/* ---- operations.c ---- */
+/* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API. */
+void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch);
+
 /* ---- calls.c ---- */
 /* The program ends, and asks for no more errors. */
 void session_end_calls(struct consan *c);
@@ -139,6 +149,9 @@ struct crossings;
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r);
+/* exec_observer.pause of launches that hold this lock. */
+enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exec_pause why,
+	bool changed);
 /* The `last` of session_settle(). */
 uint32_t session_last(const struct exec_result *r);
 /* consan.c: writes the counts of --bank-conflicts to the records. */

@@ -6,6 +6,7 @@
 #include "libconsan/event/event.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,14 +49,26 @@ void consan_python_launches(void)
 	frames[n < sizeof frames ? n : 0] = 0;
 }
 
-uint32_t consan_python_stack(void)
+char *consan_python_frames(void)
+{
+	write_frames *write = writer();
+	char text[STACK_BYTES];
+	size_t n = write ? write(text, sizeof text - 1) : 0;
+
+	if (!n || n >= sizeof text)
+		return NULL;
+	text[n] = 0;
+	return base_strdup(text);
+}
+
+uint32_t consan_python_stack_of(const char *lines)
 {
 	struct site_loc loc[FRAMES];
 	struct site s = { .loc = loc };
 	char text[STACK_BYTES], *rest = text, *line;
 	unsigned n = 0;
 
-	memcpy(text, frames, sizeof text);
+	snprintf(text, sizeof text, "%s", lines);
 	while (n < FRAMES && (line = strsep(&rest, "\n")) && *line) {
 		const char *file = strsep(&line, "\t"), *number = strsep(&line, "\t");
 
@@ -69,6 +82,11 @@ uint32_t consan_python_stack(void)
 		n++;
 	}
 	return n ? site_intern(&s) : 0;
+}
+
+uint32_t consan_python_stack(void)
+{
+	return consan_python_stack_of(frames);
 }
 
 uint32_t consan_launch_stack(void)

@@ -87,6 +87,10 @@ bool consan_check_options(const struct options *o, struct consan_err *e)
 	struct results r = { 0 };
 	bool ok = options_agree(o, e) && check_arch(o->arch, e) && session_policy(o, &policy, e);
 
+	if (ok && (!o->devices || o->devices > EXEC_DEVICES))
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--devices=%llu: can be 1 to %u",
+			(unsigned long long)o->devices, EXEC_DEVICES);
+
 	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
 		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,... "
 			"or LAUNCH:reverse", o->schedule);
@@ -204,6 +208,7 @@ void consan_close(struct consan *c)
 	arena_free(&c->shown);
 	arena_free(&c->covered);
 	check_memory_close(c->memory);
+	order_close(c->order);
 	banks_close(c->banks);
 	recorders_close(c->recorders);
 	progress_close(c->progress);
@@ -275,19 +280,7 @@ const struct consan_device *consan_device(struct consan *c)
 
 void *consan_malloc(struct consan *c, uint64_t bytes, enum consan_mem kind)
 {
-	static const enum exec_mem_kind to[] = {
-		[CONSAN_MEM_DEVICE] = MEM_DEVICE, [CONSAN_MEM_HOST] = MEM_HOST,
-		[CONSAN_MEM_MANAGED] = MEM_MANAGED,
-	};
-	void *at;
-
-	(void)c;
-	if (!bytes || bytes > (uint64_t)1 << 46)
-		return NULL;
-	at = aligned_alloc(256, (bytes + 255) & ~(uint64_t)255);
-	if (at)
-		exec_mem_add(at, bytes, to[kind], false);
-	return at;
+	return consan_malloc_on(c, bytes, kind, 0, NULL);
 }
 
 bool consan_free(struct consan *c, void *at)
@@ -387,8 +380,8 @@ static const char *missing_kernel(const struct ptx_module *other, const struct p
 }
 
 /* --replace-ptx: the module to load in place of own, which is freed if it is not used. NULL:
- * the file cannot be read or parsed. */
-static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
+ * the file cannot be read or parsed. again: for another device. */
+static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own, bool again,
 	struct consan_err *e)
 {
 	const char *path = c->opt.replace_ptx, *missing;
@@ -409,7 +402,8 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own,
 			path, missing);
 	else
 		text_printf(&remark, "%s: replaced by %s", own->name, path);
-	consan_remark(c, REMARK_NOTE, remark.at);
+	if (!again)
+		consan_remark(c, REMARK_NOTE, remark.at);
 	text_free(&remark);
 	ptx_free(missing ? other : own);
 	return missing ? own : other;
@@ -433,24 +427,24 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	return ptx;
 }
 
-struct consan_module *consan_load_ptx(struct consan *c, const char *name,
-	const char *text, size_t n, struct consan_err *e)
+struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, const char *text, size_t n,
+	unsigned device, const struct consan_module *other, struct consan_err *e)
 {
 	struct exec_module *exec = NULL;
 	struct ptx_module *ptx = NULL;
 	struct gpu_module *gpu = NULL;
 	struct consan_module *m;
 
-	if (!*c->opt.dump_ptx || dump_ptx(c, text, n, e))
+	if (!*c->opt.dump_ptx || other || dump_ptx(c, text, n, e))
 		ptx = ptx_parse(name, text, n, e);
 	if (ptx && *c->opt.replace_ptx && missing_kernel(NULL, ptx))
-		ptx = replace_ptx(c, ptx, e);
+		ptx = replace_ptx(c, ptx, other != NULL, e);
 	if (ptx)
 		consan_arch_hint(c, ptx->sm, ptx->sm_suffix);
 	if (ptx && c->opt.backend == OPT_BACKEND_GPU_EMULATED)
 		ptx = instrumented(c, ptx, &gpu, e);
 	if (ptx)
-		exec = exec_load(ptx, e);
+		exec = exec_load_on(ptx, device, other ? other->exec : NULL, e);
 	if (!exec) {
 		gpu_module_close(gpu);
 		return NULL;
@@ -460,7 +454,14 @@ struct consan_module *consan_load_ptx(struct consan *c, const char *name,
 	m->c = c;
 	m->ptx = ptx;
 	m->exec = exec;
+	m->device = device;
 	return m;
+}
+
+struct consan_module *consan_load_ptx(struct consan *c, const char *name, const char *text, size_t n,
+	struct consan_err *e)
+{
+	return consan_load_ptx_on(c, name, text, n, 0, NULL, e);
 }
 
 static void unload(struct consan_module *m)
@@ -609,6 +610,7 @@ static void no_found(void *user, const struct finding *f)
 
 void session_silence(struct consan *c, struct check_config *config)
 {
+	c->copy = true;
 	c->save = NULL;
 	c->banks = NULL;
 	c->records = NULL;

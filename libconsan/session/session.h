@@ -5,7 +5,9 @@
 
 #include "libconsan/base/base.h"
 #include "libconsan/consan.h"
+#include "libconsan/exec/exec.h"
 #include "libconsan/finding/finding.h"
+#include "libconsan/order/order.h"
 
 /* The environment variable with the words of consan_open() for the program under consan-run. */
 #define CONSAN_SESSION_ENV "CONSAN_SESSION_OPTIONS"
@@ -47,15 +49,28 @@ void consan_take_registers(struct consan_module *m, const void *image, size_t n)
  * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
  * this object that was called. */
 uint32_t consan_host_stack(const char **call);
+/* In two steps: the frames of the calling thread, at most n, 0 if the session wants no call stacks;
+ * then the site of such frames. */
+int consan_host_frames(struct consan *c, void **pc, int n);
+uint32_t consan_stack_of(void *const *pc, int n, const char **call);
 /* A launch begins: remembers the Python frames of this thread. It takes the interpreter's lock, so the
  * caller holds no lock of ours. */
 void consan_python_launches(void);
 uint32_t consan_python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
 uint32_t consan_launch_stack(void); /* the same, or that of the host, see consan_host_stack() */
+/* The Python frames of this thread, to be kept: one in a line; NULL: it runs no Python code. The caller
+ * free()s them, and holds no lock of ours. */
+char *consan_python_frames(void);
+uint32_t consan_python_stack_of(const char *frames); /* a site; 0: none */
 bool consan_python_program(void);
 bool consan_python_gluon(void); /* it has kernels of Gluon */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* Happens-before of the host API in this session; its findings are the session's. */
+struct order *consan_order(struct consan *c);
+/* consan_launch() of a grid that order_issue() has made an operation. */
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e);
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */
 struct consan_call {
 	const char *rule;      /* "CS951" */
@@ -66,6 +81,14 @@ struct consan_call {
 	uint32_t stack;        /* of consan_host_stack() */
 };
 void consan_call_failed(struct consan *c, const struct consan_call *call);
+/* CS1020: operations that wait for each other or for the host, of which the first two are shown. */
+struct consan_stuck {
+	const char *kernel;    /* mangled; or "" */
+	const char *actor;     /* "kernel wait in stream 2" */
+	uint32_t stack;        /* of the call that issued it; 0: not known */
+};
+void consan_deadlock(struct consan *c, const struct consan_stuck *stuck, size_t n, const char *waits,
+	const char *hint);
 /* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the
  * report says so if the thread (an address that is its own) does not ask for it. */
 void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack);
@@ -78,6 +101,17 @@ bool consan_reports_calls(struct consan *c, bool implicit);
 const char *consan_library(const char *path);
 /* The one from which the current call of the CUDA API comes. */
 const char *consan_calling_library(void);
+/* Other work of the program that uses memory while a launch runs. pause: exec_observer.pause, on the
+ * thread of the launch, which lets other launches run meanwhile; alone: no other work can run as long
+ * as this launch has not ended. Both are called by launches. */
+struct consan_outside {
+	enum exec_resume (*pause)(enum exec_pause why, bool changed);
+	bool (*alone)(void);
+};
+void consan_on_pause(struct consan *c, const struct consan_outside *to);
+uint64_t consan_seed(const struct consan *c);  /* --seed */
+double consan_timeout(const struct consan *c); /* --timeout */
+bool consan_blocks(const struct consan *c);    /* --launch-blocking */
 /* --library-kernels=ignore */
 bool consan_ignores_libraries(const struct consan *c);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that
@@ -108,6 +142,7 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 enum { CONSAN_EXIT_UNCHECKED = 67 };
 
 /* ---- the rest of what this module offers ---- */
+#include "devices.h"
 #include "gpu.h"
 
 #endif

@@ -142,6 +142,7 @@ static const struct { const char *name; void (*act)(); } hows[] = {
 };
 
 static void (*act)();
+static bool waits; // for the kernel that runs
 
 static void *acting(void *)
 {
@@ -178,7 +179,7 @@ static void *in_the_middle(void *arg)
 	while (!state[0])
 		usleep(1000);
 	usleep(5000);
-	state[1] = act == launch_quick && !strcmp(p->from, "thread"); // it waits for the kernel
+	state[1] = waits && !strcmp(p->from, "thread");
 	if (!strcmp(p->from, "handler"))
 		pthread_kill(p->launching, SIGUSR1);
 	else if (!strcmp(p->from, "process")) // any thread may get it
@@ -222,7 +223,7 @@ static int during(const char *from)
 		launcher = spawn(launches, NULL);
 		while (!state[0])
 			usleep(1000);
-		state[1] = act == launch_quick;
+		state[1] = waits;
 		act();
 		state[1] = 1;
 		pthread_join(launcher, NULL);
@@ -324,6 +325,7 @@ int main(int argc, char **argv)
 			act = h.act;
 	if (!act)
 		return 99;
+	waits = act == launch_quick || !strcmp(argv[1], "free");
 	self = pthread_self();
 	if (act == end_thread)
 		spawn(ends_last, &self);

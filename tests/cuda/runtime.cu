@@ -519,14 +519,14 @@ static int device()
 	cudaDeviceProp p;
 	int n, v;
 	OK(cudaGetDeviceCount(&n));
-	CHECK(n == 1);
+	CHECK(n == 2);
 	OK(cudaGetDeviceProperties(&p, 0));
 	CHECK(p.major == 9 && p.minor == 0 && p.warpSize == 32 && p.multiProcessorCount > 0);
 	CHECK(strstr(p.name, "consan") && p.sharedMemPerBlockOptin == 232448 && p.clusterLaunch);
 	OK(cudaDeviceGetAttribute(&v, cudaDevAttrComputeCapabilityMajor, 0));
 	CHECK(v == 9);
 	OK(cudaDeviceGetAttribute(&v, cudaDevAttrMaxTexture1DWidth, 0));
-	IS(cudaErrorInvalidDevice, cudaSetDevice(1));
+	IS(cudaErrorInvalidDevice, cudaSetDevice(2));
 	IS(cudaErrorInvalidDevice, cudaGetLastError());
 	OK(cudaSetDevice(0));
 	OK(cudaRuntimeGetVersion(&v));

@@ -28,13 +28,21 @@ static void must(CUresult error, const char *what)
 }
 #define MUST(call, ...) must(call(__VA_ARGS__), #call)
 
-static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
+/* On a machine without the device: on the first one. */
+static uint64_t new_buffer(const struct specimen_maker *make, const uint32_t *words, uint64_t bytes)
 {
+	CUcontext context, other = NULL;
 	CUdeviceptr at;
+	CUdevice device;
 
-	(void)user;
+	if (make->device && !cuDeviceGet(&device, (int)make->device)) {
+		MUST(cuDevicePrimaryCtxRetain, &other, device);
+		MUST(cuCtxPushCurrent, other);
+	}
 	MUST(cuMemAlloc, &at, bytes);
 	MUST(cuMemcpyHtoD, at, words, bytes);
+	if (other)
+		MUST(cuCtxPopCurrent, &context);
 	return at;
 }
 

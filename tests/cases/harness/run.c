@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 /* Memory at the run's placement, or where it is free in steps of 1 GiB from there. */
-static void *place_buffer(struct run *g, uint64_t bytes)
+static void *place_buffer(struct run *g, uint64_t bytes, unsigned device)
 {
 	const uint64_t page = 4096, offset = g->place->at % page;
 	uint64_t at = g->place->at - offset;
@@ -27,14 +27,16 @@ static void *place_buffer(struct run *g, uint64_t bytes)
 	cr_assert(g->map && g->used + bytes <= g->mapped);
 	buffer = g->map + g->used;
 	g->used += (bytes + g->place->gap + 255) & ~255ull;
-	exec_mem_add(buffer, bytes, MEM_DEVICE, false);
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)buffer, bytes, MEM_DEVICE, false, device,
+		exec_device_memory(device) });
 	return buffer;
 }
 
-static uint64_t new_buffer(void *user, const uint32_t *words, uint64_t bytes)
+static uint64_t new_buffer(const struct specimen_maker *make, const uint32_t *words, uint64_t bytes)
 {
-	struct run *g = user;
-	void *at = g->place ? place_buffer(g, bytes) : consan_malloc(g->c, bytes, CONSAN_MEM_DEVICE);
+	struct run *g = make->user;
+	void *at = g->place ? place_buffer(g, bytes, make->device)
+		: consan_malloc_on(g->c, bytes, CONSAN_MEM_DEVICE, make->device, NULL);
 
 	cr_assert(at && g->nbuffers < MAX_ARGS);
 	g->buffer[g->nbuffers++] = at;

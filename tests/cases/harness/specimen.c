@@ -116,7 +116,7 @@ static unsigned number_of(const char *words, const char *name, unsigned otherwis
 {
 	const char *at = strstr(words, name);
 
-	return at ? (unsigned)strtoul(at + strlen(name), NULL, 0) : otherwise;
+	return at && at < words + line_length(words) ? (unsigned)strtoul(at + strlen(name), NULL, 0) : otherwise;
 }
 
 static void read_header(struct specimen *s, const char *line)
@@ -207,7 +207,7 @@ static uint64_t make_buffer(const struct specimen_maker *make, uint64_t bytes)
 
 	for (uint64_t i = 0; i < bytes / 4; i++)
 		word[i] = (uint32_t)i;
-	at = make->buffer(make->user, word, bytes);
+	at = make->buffer(make, word, bytes);
 	free(word);
 	return at;
 }
@@ -247,6 +247,7 @@ void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker
 		return;
 	}
 	n = strtoull(spec, NULL, 0);
+	make->device = number_of(spec, "device=", 0);
 	if (!strncmp(s->arg[i], "buffer", 6))
 		n = make->newest = make_buffer(make, n);
 	memcpy(value, &n, sizeof n);

@@ -8,7 +8,7 @@
  *                                        memory; programmatic=1: each may start before the
  *                                        previous one has ended; preferred=4: the preferred cluster
  *   // options: strict=1                 options of consan, name=value
- *   // arg: buffer 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
+ *   // arg: buffer 4096 | buffer 4096 device=1 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
  *   // expect: CS104 @read @copy         an expected finding with these lines
  *   // expect: CS106 warning hint:never_waited @read   and this severity, and this hint
  *                                        (finding/hints.def); both only on the cpu backend
@@ -86,9 +86,10 @@ bool specimen_differs(const struct specimen *s, size_t line);
 struct specimen_maker {
 	void *user;
 	/* Allocates device memory with these contents; bytes: a multiple of 4. Returns its address. */
-	uint64_t (*buffer)(void *user, const uint32_t *words, uint64_t bytes);
+	uint64_t (*buffer)(const struct specimen_maker *make, const uint32_t *words, uint64_t bytes);
 	void (*map)(void *user, const struct consan_tensormap_args *a, unsigned char *map);
 	uint64_t newest;           /* the address of the newest buffer argument */
+	unsigned device;           /* that is to have the next buffer; the kernel runs on device 0 */
 };
 /* Creates the i-th argument of s: an address, a number of at most 8 bytes or a tensor map.
  * value: aligned to 64 bytes. */

@@ -1,0 +1,624 @@
+/* engine: runs the tasks of the queue (queue.h): which one, when, and on which thread.
+ *
+ * The host runs them when it waits. If it does not call us for a while although there is work, a
+ * background thread runs it: the host may look at memory until it changes.
+ *
+ * A grid in which no thread can go on is suspended on its thread, and others run: grids of other
+ * streams, host functions, the host itself. It is resumed when something else has run, or when the
+ * host may have changed memory. If nothing is left that could let it go on, that is a deadlock. */
+#include "queue.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <time.h>
+
+enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
+#define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
+#define QUIET 0.02                      /* seconds without a call until the background thread runs tasks */
+#define LINGER 100                      /* so often it looks in vain until it sleeps */
+
+/* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
+#define FINISH 5.0
+#define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
+#define RETRY_MOST 0.02                 /* ... each time twice as long */
+/* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
+#define PATIENCE 20.0
+
+static _Thread_local struct task *running;
+
+static struct {
+	VEC(struct task *) todo;        /* to be run by a thread of ours, first in first out */
+	unsigned idle, threads;
+	pthread_cond_t work;
+	bool background;                /* its thread was started ... */
+	bool asleep;                    /* ... and waits for this: */
+	pthread_cond_t issued;
+	uint64_t rng;
+	bool seeded;
+	double retry;
+	bool ends;                      /* the process */
+} engine = { .work = PTHREAD_COND_INITIALIZER, .issued = PTHREAD_COND_INITIALIZER };
+
+struct task *engine_running(void)
+{
+	return running;
+}
+
+static struct timespec after(double seconds)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	seconds += (double)t.tv_nsec * 1e-9;
+	t.tv_sec += (time_t)seconds;
+	t.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9);
+	return t;
+}
+
+/* ---- running a task; all functions are called with the lock ---- */
+
+/* After a fault nothing runs any more, but the host must not wait forever. */
+static int run_unless_broken(int device, const struct op *op, struct order_op *order)
+{
+	const bool always = op->kind == OP_FREE || (op->kind == OP_HOST && op->host.always);
+
+	return always || !device_broken(device) ? op_run(op, order) : 0;
+}
+
+/* What is suspended may go on. */
+static void moved(void)
+{
+	queue.epoch++;
+	queue.moved = progress_seconds();
+	engine.retry = RETRY;
+}
+
+/* Under the lock. */
+static void ended(struct task *t, int error)
+{
+	if (error && !queue.late)
+		queue.late = error;
+	if (queue.busy == t)
+		queue.busy = NULL;
+	else
+		queue.functions--;
+	moved();
+	queue_done(t);
+	pthread_cond_broadcast(&queue.changed);
+}
+
+/* A host function, or a handler of a signal, ended the thread. */
+static void abandoned(void *task)
+{
+	struct task *t = task;
+
+	if (t->op.kind != OP_HOST)
+		guard_resume();
+	running = NULL;
+	caller_set(NULL);
+	pthread_mutex_lock(&queue.lock);
+	engine.threads -= t->ours;
+	ended(t, 0);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+static void execute(struct task *t)
+{
+	struct task *outer = running; /* suspended on this thread */
+	int error;
+
+	t->started = true;
+	pthread_mutex_unlock(&queue.lock);
+	running = t;
+	caller_set(t->from);
+	if (t->op.kind != OP_HOST)
+		guard_suspend();
+	pthread_cleanup_push(abandoned, t);
+	error = run_unless_broken(t->stream->device, &t->op, t->order);
+	pthread_cleanup_pop(false);
+	if (t->op.kind != OP_HOST)
+		guard_resume();
+	running = outer;
+	caller_set(outer ? outer->from : NULL);
+	pthread_mutex_lock(&queue.lock);
+	ended(t, error);
+}
+
+static void *worker(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&queue.lock);
+	for (;;) {
+		struct task *t;
+
+		engine.idle++;
+		while (!engine.todo.n)
+			pthread_cond_wait(&engine.work, &queue.lock);
+		engine.idle--;
+		t = engine.todo.at[0];
+		for (size_t i = 1; i < engine.todo.n; i++)
+			engine.todo.at[i - 1] = engine.todo.at[i];
+		engine.todo.n--;
+		execute(t);
+	}
+	return NULL;
+}
+
+/* The thread has no signals of the program. False: it cannot be started. */
+static bool start_thread(void *(*run)(void *))
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t id;
+	bool started;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	started = !pthread_create(&id, &attr, run, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	engine.threads += started;
+	return started;
+}
+
+/* Lets a thread of ours run the task. */
+static void hand_out(struct task *t)
+{
+	if (engine.idle <= engine.todo.n && !start_thread(worker)) {
+		execute(t);
+		return;
+	}
+	t->ours = true;
+	vec_push(&engine.todo, t);
+	pthread_cond_signal(&engine.work);
+}
+
+/* ---- which task is next ---- */
+
+static uint64_t draw(void)
+{
+	uint64_t z;
+
+	if (!engine.seeded)
+		engine.rng = consan_seed(device_session()) * 0xd1342543de82ef95ull;
+	engine.seeded = true;
+	z = engine.rng += 0x9e3779b97f4a7c15ull;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static bool may_run(struct task *t)
+{
+	if (t->state == TASK_SUSPENDED)
+		return t->able || t->hung || t->tried != queue.epoch;
+	return t->state == TASK_QUEUED && task_ready(t) && (t->hung || op_ready(&t->op));
+}
+
+/* The first in the order of issue, or one that the seed draws. */
+static struct task *first_of(bool needed)
+{
+	const bool drawn = consan_seed(device_session()) != 0;
+	struct task *best = NULL;
+	uint64_t n = 0;
+
+	for (struct task *t = queue.first; t; t = t->next) {
+		if ((needed && !t->needed) || !may_run(t))
+			continue;
+		if (!drawn)
+			return t;
+		if (draw() % ++n == 0)
+			best = t;
+	}
+	return best;
+}
+
+/* Without a seed, what no thread of the host waits for runs only if nothing else can: it may be what
+ * the others wait for. */
+static struct task *pick(void)
+{
+	struct task *t = NULL;
+
+	if (!consan_seed(device_session()))
+		t = first_of(true);
+	return t ? t : first_of(false);
+}
+
+/* Lets the task go on, on this thread if the wait `me` needs it: a grid may be suspended, and then
+ * keeps its thread. */
+static void go_on(struct task *t, const void *me)
+{
+	const bool launch = t->op.kind == OP_LAUNCH, host = t->op.kind == OP_HOST;
+
+	if (host)
+		queue.functions++;
+	else
+		queue.busy = t;
+	if (t->state == TASK_SUSPENDED) {
+		t->state = TASK_RUNNING;
+		pthread_cond_broadcast(&queue.changed);
+		return;
+	}
+	t->state = TASK_RUNNING;
+	if (!host && (!launch || (me && t->waiter == me)))
+		execute(t);
+	else
+		hand_out(t);
+}
+
+/* ---- nothing can run ---- */
+
+/* Threads of the program that are not in one of our waits. */
+static long free_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	long n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n - 2 - (long)(engine.threads + queue.waiting + pool_workers());
+}
+
+/* Might the host change memory, or issue an operation, without us? */
+static bool host_may_act(void)
+{
+	const double limit = consan_timeout(device_session());
+
+	if (engine.ends)
+		return false;
+	if (!queue.waiting)
+		return true;
+	return free_threads() > 0
+		&& progress_seconds() - queue.moved < (limit > 0 ? limit : PATIENCE);
+}
+
+static void wait_for_host(void)
+{
+	struct timespec until;
+
+	if (!host_may_act()) {
+		deadlock_report();
+		for (struct task *t = queue.first; t; t = t->next)
+			t->hung = t->hung || task_stuck(t);
+		queue.epoch++;
+		return;
+	}
+	until = after(engine.retry);
+	engine.retry = engine.retry * 2 < RETRY_MOST ? engine.retry * 2 : RETRY_MOST;
+	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until))
+		queue.epoch++;
+}
+
+/* Lets a task go on, or waits until something changes. False: nothing can run without the host. */
+static bool progress(const void *me, enum wait_mode mode)
+{
+	struct task *t = queue.busy ? NULL : pick();
+
+	if (t) {
+		go_on(t, mode == WAIT_DONE ? me : NULL);
+		return true;
+	}
+	if (!queue.busy && mode == WAIT_QUERY)
+		return false;
+	if (queue.busy || queue.functions)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	else
+		wait_for_host();
+	return true;
+}
+
+/* ---- waiting ---- */
+
+/* The task; or (NULL) all tasks of a device (-1: of any) up to this number. */
+struct goal { struct task *task; uint64_t upto; int device; };
+
+static bool includes(const struct goal *g, const struct task *t)
+{
+	return g->task ? g->task == t
+		: t->number <= g->upto && (g->device < 0 || g->device == t->stream->device);
+}
+
+static bool reached(const struct goal *g)
+{
+	if (g->task)
+		return g->task->state == TASK_DONE;
+	for (const struct task *t = queue.first; t && t->number <= g->upto; t = t->next)
+		if (includes(g, t))
+			return false;
+	return true;
+}
+
+static void mark(struct task *t, const void *me)
+{
+	t->needed = true;
+	t->waiter = me;
+}
+
+/* Tasks depend on earlier ones only. */
+static void need(const struct goal *g, const void *me)
+{
+	for (struct task *t = g->task ? g->task : queue.last; t; t = t->prev) {
+		if (includes(g, t))
+			mark(t, me);
+		if (t->waiter != me)
+			continue;
+		for (size_t i = 0; i < t->after.n; i++)
+			mark(t->after.at[i], me);
+		for (size_t i = 0; i < t->behind.n; i++)
+			mark(t->behind.at[i], me);
+	}
+}
+
+/* The caller holds the lock. */
+static int wait_for(const struct goal *g, enum wait_mode mode)
+{
+	int error = 0;
+
+	queue.calls++;
+	if (reached(g))
+		return 0;
+	moved(); /* the host may have changed what a grid waits for */
+	need(g, g);
+	queue.waiting += mode == WAIT_DONE;
+	while (!reached(g) && (progress(g, mode) || mode == WAIT_DONE))
+		;
+	queue.waiting -= mode == WAIT_DONE;
+	queue.moved = progress_seconds();
+	if (!reached(g))
+		error = cudaErrorNotReady;
+	return error;
+}
+
+static int take_late(int error)
+{
+	if (!error) {
+		error = queue.late;
+		queue.late = 0;
+	}
+	return error;
+}
+
+static int wait_and_unlock(const struct goal *g, enum wait_mode mode)
+{
+	int error = take_late(wait_for(g, mode)), broken;
+
+	pthread_mutex_unlock(&queue.lock);
+	if (error == cudaErrorNotReady)
+		return error;
+	broken = device_ready();
+	return broken ? broken : error;
+}
+
+/* A host function must not wait (CUDA Programming Guide, "Host Functions"), nor the handler of a signal
+ * that interrupts an operation. */
+static bool forbidden(void)
+{
+	return running;
+}
+
+int engine_wait(struct task *t, enum wait_mode mode)
+{
+	if (forbidden())
+		return cudaErrorNotPermitted;
+	pthread_mutex_lock(&queue.lock);
+	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode);
+}
+
+int engine_wait_all(int device)
+{
+	if (!device_session())
+		return 0;
+	if (forbidden())
+		return cudaErrorNotPermitted;
+	pthread_mutex_lock(&queue.lock);
+	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
+}
+
+/* ---- suspended grids ---- */
+
+static enum exec_resume suspend(struct task *t, bool able, bool changed)
+{
+	t->state = TASK_SUSPENDED;
+	t->able = able;
+	if (changed)
+		moved();
+	t->tried = queue.epoch;
+	if (queue.busy == t)
+		queue.busy = NULL;
+	pthread_cond_broadcast(&queue.changed);
+	while (t->state == TASK_SUSPENDED)
+		progress(NULL, WAIT_DONE);
+	return t->hung ? EXEC_HUNG : EXEC_CHANGED;
+}
+
+/* It could go on. Without a seed, the next one in the order of issue gets a turn; with a seed, some
+ * other one, or none. */
+static struct task *next_after(struct task *t)
+{
+	struct task *u;
+
+	if (consan_seed(device_session())) {
+		t->state = TASK_SUSPENDED;
+		t->able = true;
+		u = pick();
+		t->state = TASK_RUNNING;
+		return u == t ? NULL : u;
+	}
+	for (u = t->next ? t->next : queue.first; u != t; u = u->next ? u->next : queue.first)
+		if (may_run(u))
+			return u;
+	return NULL;
+}
+
+static enum exec_resume yield(struct task *t, bool changed)
+{
+	struct task *next = next_after(t);
+
+	if (!next)
+		return EXEC_AS_BEFORE;
+	t->state = TASK_SUSPENDED;
+	t->able = true;
+	go_on(next, NULL);
+	return suspend(t, true, changed);
+}
+
+enum exec_resume engine_pause(enum exec_pause why, bool changed)
+{
+	struct task *t = running;
+	enum exec_resume how;
+
+	if (!t)
+		return why == EXEC_PAUSE_STUCK ? EXEC_HUNG : EXEC_AS_BEFORE;
+	if (why != EXEC_PAUSE_STUCK && __atomic_load_n(&queue.n, __ATOMIC_RELAXED) <= 1)
+		return EXEC_AS_BEFORE;
+	pthread_mutex_lock(&queue.lock);
+	how = why == EXEC_PAUSE_STUCK ? suspend(t, false, changed) : yield(t, changed);
+	pthread_mutex_unlock(&queue.lock);
+	return how;
+}
+
+/* No other task can run that does not depend on it, and the host waits. */
+bool engine_alone(void)
+{
+	const struct task *me = running;
+	bool alone = true;
+
+	if (!me)
+		return true;
+	pthread_mutex_lock(&queue.lock);
+	for (struct task *t = queue.first; t; t = t->next) {
+		t->mark = t == me;
+		for (size_t i = 0; i < t->after.n && !t->mark; i++)
+			t->mark = t->after.at[i]->state != TASK_DONE && t->after.at[i]->mark;
+		alone &= t->mark;
+	}
+	alone = alone && queue.waiting && free_threads() <= 0;
+	pthread_mutex_unlock(&queue.lock);
+	return alone;
+}
+
+/* Another thread of the program runs a launch: it is cut off, as on a GPU. */
+static bool cut_off(void)
+{
+	return queue.busy && !queue.busy->ours;
+}
+
+/* Runs what can run without the host, and waits for it for so long. */
+static void run_all(double seconds)
+{
+	const struct timespec until = after(seconds);
+	const double end = progress_seconds() + seconds;
+
+	moved();
+	while (queue.first && !cut_off() && progress_seconds() < end) {
+		if (queue.busy || queue.functions)
+			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
+		else if (!progress(NULL, WAIT_QUERY))
+			break;
+	}
+}
+
+void engine_finish(void)
+{
+	if (!device_session() || running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	run_all(FINISH);
+	engine.ends = true;
+	while (queue.first && !queue.busy && !queue.functions)
+		progress(NULL, WAIT_DONE);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+void engine_leave(const struct image *im)
+{
+	if (!device_session() || running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	if (!engine.ends)
+		run_all(FINISH);
+	for (struct task *t = queue.first; t; t = t->next) {
+		if (t->op.kind != OP_LAUNCH || !t->op.launch.func || t->op.launch.func->image != im)
+			continue;
+		if (t->state == TASK_QUEUED)
+			op_free(&t->op);
+		else
+			t->op.launch.func = NULL;
+	}
+	pthread_mutex_unlock(&queue.lock);
+}
+
+bool engine_pending(void)
+{
+	bool any;
+
+	if (running)
+		return false;
+	pthread_mutex_lock(&queue.lock);
+	any = queue.first;
+	pthread_mutex_unlock(&queue.lock);
+	return any;
+}
+
+void engine_try_all(void)
+{
+	if (running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* ---- the background ---- */
+
+static void *background(void *unused)
+{
+	uint64_t calls = 0;
+	unsigned vain = 0;
+
+	(void)unused;
+	pthread_mutex_lock(&queue.lock);
+	for (;;) {
+		struct timespec until = after(QUIET);
+
+		engine.asleep = vain > LINGER;
+		pthread_cond_timedwait(&engine.issued, &queue.lock, engine.asleep
+			? &(struct timespec){ .tv_sec = INT32_MAX } : &until);
+		engine.asleep = false;
+		vain = queue.first ? 0 : vain + 1;
+		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy) {
+			moved();
+			while (calls == queue.calls && !queue.waiting && progress(NULL, WAIT_QUERY))
+				;
+		}
+		calls = queue.calls;
+	}
+	return NULL;
+}
+
+int engine_issued(void)
+{
+	struct goal all = { NULL, 0, -1 }, half = all;
+	bool full;
+
+	pthread_mutex_lock(&queue.lock);
+	queue.calls++;
+	queue.moved = progress_seconds();
+	if (!engine.background)
+		engine.background = start_thread(background);
+	if (engine.asleep)
+		pthread_cond_signal(&engine.issued);
+	full = queue.n > MOST_TASKS || queue.bytes > MOST_BYTES;
+	all.upto = half.upto = queue.issued;
+	if (full)
+		half.upto -= queue.n / 2;
+	if (forbidden() || (!full && !device_blocks())) {
+		pthread_mutex_unlock(&queue.lock);
+		return 0;
+	}
+	return wait_and_unlock(full ? &half : &all, WAIT_DONE);
+}

@@ -1,0 +1,46 @@
+/* Tests of cuda: programs that use several devices (tests/cuda/devices.cu) behave as on GPUs. */
+#include "tests/common/find.h"
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+
+/* Asserts the exit status of `consan-run words`, and a part of the output unless it is NULL. */
+static void expect(const char *words, int status, const char *piece)
+{
+	int is = shell("cd %s/tests/cuda && env -u CUDA_VISIBLE_DEVICES timeout 100 ../../consan-run %s 2>&1",
+		build_dir(), words);
+
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+}
+
+Test(devices, several)
+{
+	expect("--allow-unchecked ./devices numbers", 0, NULL);
+	expect("--allow-unchecked --devices=4 env DEVICES=4 ./devices numbers", 0, NULL);
+	expect("--allow-unchecked env CUDA_VISIBLE_DEVICES=1,0,3 ./devices numbers", 0, NULL);
+	expect("--allow-unchecked --devices=8 env CUDA_VISIBLE_DEVICES=1,0,3 DEVICES=3 ./devices numbers", 0,
+		NULL);
+	expect("--devices=0 ./devices numbers", 64, "--devices=0: can be 1 to 16");
+	expect("--devices=17 ./devices numbers", 64, "--devices=17: can be 1 to 16");
+	expect("--allow-unchecked ./devices contexts", 0, NULL);
+	expect("./devices streams", 0, "1 of 1 kernel checked");
+	expect("./devices wrong-stream", 67, "the stream is of device 0, but device 1 is current");
+}
+
+Test(devices, memory)
+{
+	expect("--allow-unchecked ./devices variables", 0, "0 errors");
+	expect("./devices peers", 0, "0 errors");
+	expect("./devices everywhere", 0, "0 errors");
+	expect("./devices pool-access", 0, "0 errors");
+	expect("--backend=gpu-emulated ./devices peers", 0, "0 errors");
+}
+
+Test(devices, no_access)
+{
+	expect("./devices no-peer", 66, "memory of device 0, to which device 1 has no access");
+	cr_assert(has(output, "CS908") && has(output, "1 error"), "%s", output);
+	expect("--error-exitcode=0 ./devices no-peer", 0, NULL);
+	expect("./devices pool-no-access", 66, "CS908");
+}
