@@ -360,6 +360,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	note_identical(c, &running, &d, &r);
 	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
+	session_operation(c, l->op, running.check, config.launch.id);
 	view_announce(c);
 	check_close(running.check);
 	if (!l->ended)

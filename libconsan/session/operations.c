@@ -91,7 +91,7 @@ void session_operation(struct consan *c, struct order_op *op, struct check *chec
 {
 	struct ranges ranges = { 0 };
 
-	if (!op || !order_wants(c->order))
+	if (!op || !c->order || !order_wants(c->order))
 		return;
 	order_op_launch(op, launch);
 	check_accesses(check, on_range, &ranges);
