@@ -62,5 +62,5 @@ Test(order, report, .timeout = 60)
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "cudaMemcpyAsync in stream 2") && has(output, "kernel set in stream 1"), "%s", output);
 	cr_expect(has(output, "kernel_copy") && has(output, "in main"), "%s", output);
-	cr_expect(has(output, "record an event in stream 1"), "%s", output);
+	cr_expect(has(output, "in stream 1 after the first"), "%s", output);
 }
