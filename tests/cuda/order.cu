@@ -41,6 +41,7 @@ static void join(cudaStream_t from, cudaStream_t to)
 }
 
 static void CUDART_CB function(void *) {}
+static void CUDART_CB change(void *) { for (int i = 0; i < N; i++) host[i] = host[i] + 1; }
 
 #define CASE(name, rule) static void name()
 
@@ -163,6 +164,13 @@ CASE(host_function, CS1002)
 	if (fixed) join(s, t);
 	ADD(a, b, t);
 }
+CASE(host_function_data, CS1002)
+{
+	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
+	cudaLaunchHostFunc(s, change, nullptr);
+	if (fixed) join(s, t);
+	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
+}
 CASE(free_in_use, CS1004)
 {
 	int *x;
@@ -261,7 +269,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_function),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_function), C(host_function_data),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 };
