@@ -37,6 +37,26 @@ static struct finding_side side_of(const struct order_report *r, const struct or
 	return side;
 }
 
+/* Rows "LINE\tMARK\tTEXT\n", as in finding.timeline. */
+static void add_timeline(const struct order_report *r, struct finding *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->nrows; i++) {
+		const struct order_row *x = &r->row[i];
+		char *name = x->kernel ? demangle(x->text, NAME_BARE) : NULL, one[200];
+		const int bytes = snprintf(one, sizeof one, "%.60s\t%s\t%.100s\n", x->line,
+			x->mark == ORDER_NOW ? "later" : x->mark == ORDER_OLD ? "earlier" : "",
+			name ? name : x->text);
+
+		free(name);
+		if (n + (size_t)bytes >= sizeof f->timeline)
+			break;
+		memcpy(f->timeline + n, one, (size_t)bytes + 1);
+		n += (size_t)bytes;
+	}
+}
+
 static void on_report(void *user, const struct order_report *r)
 {
 	const unsigned rule = rule_by_code(r->rule);
@@ -50,6 +70,7 @@ static void on_report(void *user, const struct order_report *r)
 	f.side[1] = side_of(r, &r->old);
 	snprintf(f.edge, sizeof f.edge, "%s", r->edge);
 	snprintf(f.hint, sizeof f.hint, "%s", r->hint);
+	add_timeline(r, &f);
 	session_take(c, &f);
 }
 
