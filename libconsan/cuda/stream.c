@@ -91,7 +91,7 @@ static void set_front(struct stream *s, struct node *n)
 	vec_push(&s->front, n);
 }
 
-static int capture_op(struct stream *s, struct op *op)
+int stream_capture_op(struct stream *s, struct op *op)
 {
 	struct node *n;
 	int error = graph_add(s->capture, op, (const void *const *)s->front.at, s->front.n, &n);
@@ -171,7 +171,7 @@ int stream_issue(const void *handle, struct op *op, bool blocking)
 	if (!error)
 		limit_overlap(s, op);
 	if (!error && s->capture)
-		return capture_op(s, op);
+		return stream_capture_op(s, op);
 	if (!error)
 		error = enqueue(s, op, blocking);
 	op_free(op);
@@ -253,7 +253,7 @@ static void join_front(struct stream *s, const struct cuda_event *m)
 	}
 }
 
-int stream_wait(const void *handle, const void *event)
+int stream_wait(const void *handle, const void *event, bool external)
 {
 	struct stream *s = stream_of(handle);
 	struct cuda_event *m = cuda_event_of(event);
@@ -263,6 +263,11 @@ int stream_wait(const void *handle, const void *event)
 		return error;
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
+	if (external && s->capture) {
+		struct op op = { .kind = OP_EVENT_WAIT, .event = event };
+
+		return stream_issue(handle, &op, false);
+	}
 	no_longer_overlaps(s);
 	if (!m->capture && !s->capture)
 		hb_wait(s, m);
@@ -485,7 +490,7 @@ struct cuda_event *cuda_event_of(const void *handle)
 	return handle_get(handle, HANDLE_EVENT);
 }
 
-int cuda_event_record(const void *handle, const void *stream)
+int cuda_event_record(const void *handle, const void *stream, bool external)
 {
 	struct cuda_event *m = cuda_event_of(handle);
 	struct stream *s = stream_of(stream);
@@ -495,6 +500,11 @@ int cuda_event_record(const void *handle, const void *stream)
 		return error;
 	if (!m || !s || m->device != s->device)
 		return cudaErrorInvalidResourceHandle;
+	if (external && s->capture) {
+		struct op op = { .kind = OP_EVENT_RECORD, .event = handle };
+
+		return stream_issue(stream, &op, false);
+	}
 	no_longer_overlaps(s);
 	m->capture = s->capture;
 	m->recorded = !s->capture;
