@@ -133,6 +133,7 @@ static void set_environment(struct run *r)
 	} else {
 		text_printf(&path, "%s/" LIBRARY, r->lib);
 		put_first("LD_PRELOAD", path.at);
+		setenv("NVTX_INJECTION64_PATH", path.at, 0);
 		put_first("LD_LIBRARY_PATH", r->lib);
 	}
 	path.n = 0;

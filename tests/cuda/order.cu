@@ -1,6 +1,11 @@
 // Pairs for the rules CS10xx: order CASE racy|fixed. A comment after each case names the rule of the
 // racy form; the fixed form has no finding.
 #include <cuda_runtime.h>
+#if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
+#include <nvtx3/nvToolsExtCudaRt.h>
+#else
+#define nvtxNameCudaStreamA(stream, name)
+#endif
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -46,6 +51,7 @@ static void CUDART_CB change(void *) { for (int i = 0; i < N; i++) host[i] = hos
 #define CASE(name, rule) static void name()
 
 CASE(kernels, CS1002) { SET(a, 1, s); if (fixed) join(s, t); ADD(a, b, t); }
+CASE(named, CS1002) { nvtxNameCudaStreamA(s, "producer"); SET(a, 1, s); if (fixed) join(s, t); ADD(a, b, t); }
 CASE(kernels_write, CS1001) { SET(a, 1, s); if (fixed) join(s, t); SET(a, 2, t); }
 CASE(write_after_read, CS1002) { ADD(a, b, s); if (fixed) join(s, t); SET(a, 2, t); }
 CASE(halves, CS1001) { even<<<8, 256, 0, s>>>(a, 0); even<<<8, 256, 0, t>>>(a, fixed); }
@@ -265,7 +271,7 @@ CASE(flag, CS1002) // two kernels that run at once: memory orders them
 
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
-	C(kernels), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
+	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
