@@ -122,7 +122,8 @@ void hb_done(struct order_op *o, const struct op *op)
 	struct ranges r = { 0 };
 
 	if (op->kind == OP_COPY && c->width) {
-		if (!c->staged)
+		/* pageable memory is staged: the call returns when it has been read */
+		if (!c->staged && !(memory_of(c->src) == ORDER_PAGEABLE && memory_of(c->dst) != ORDER_PAGEABLE))
 			add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
 		add_rows(&r, c->dst, c->dst_pitch, c->dst_slice, c->width, c->height, c->depth,
 			ORDER_WRITE);

@@ -20,9 +20,12 @@ enum { CUDA_STREAM_A = 5, CUDA_STREAM_W = 6, CUDART_STREAM_A = 3, CUDART_STREAM_
 static void name_stream(const void *handle, const char *name)
 {
 	struct stream *s = name ? stream_of(handle) : NULL;
+	char text[64];
 
-	if (s && !device_ready())
-		order_line_name(hb(), hb_line(s), name);
+	if (!s || device_ready())
+		return;
+	snprintf(text, sizeof text, "stream \"%.50s\"", name);
+	order_line_name(hb(), hb_line(s), text);
 }
 
 static void name_stream_wide(const void *handle, const wchar_t *name)

@@ -97,12 +97,29 @@ struct order *consan_order(struct consan *c)
 
 /* ---- the accesses of a grid ---- */
 
-struct ranges { VEC(struct order_range) all; };
+struct ranges {
+	VEC(struct order_range) all;
+	struct exec_mem in;        /* the allocation of the previous one */
+	bool shared;               /* other operations can name it */
+};
+
+/* Not memory of the device heap, which the heap hands from one kernel to the next, nor what only this
+ * launch had. */
+static bool is_shared(struct ranges *to, uint64_t addr)
+{
+	if (addr - to->in.at >= to->in.bytes) {
+		to->in.bytes = 0;
+		to->shared = exec_mem_find(addr, &to->in) && !exec_in_heap(addr);
+	}
+	return to->shared;
+}
 
 static void on_range(void *user, const struct check_range *r)
 {
 	struct ranges *to = user;
 
+	if (!is_shared(to, r->addr))
+		return;
 	vec_push(&to->all, ((struct order_range){ .addr = r->addr, .bytes = r->bytes, .site = r->site,
 		.flags = (r->write ? ORDER_WRITE : 0) | (r->strong ? ORDER_STRONG : 0)
 			| (r->observes ? ORDER_OBSERVES : 0) }));
