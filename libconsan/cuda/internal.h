@@ -246,6 +246,7 @@ struct launch {
 	bool cooperative;
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
+	const void *started;         /* the event to record when all blocks have begun; or NULL */
 	void *params;                /* the parameter block, owned */
 	char reason[200];            /* why launch_check() refused it */
 };

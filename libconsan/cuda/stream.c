@@ -129,17 +129,35 @@ static enum returns op_returns(const struct op *op, bool blocking)
 	return RETURNS_AT_ONCE;
 }
 
+/* The event of a launch that is recorded when its blocks have begun: after what precedes the launch. The
+ * caller holds the lock. */
+static void add_started(struct cuda_event *e, struct stream *s, struct task *launch)
+{
+	struct op op = { .kind = OP_RECORD };
+	struct task *t = queue_add_after(s, &op, NULL, NULL, 0);
+
+	vec_push(&t->behind, task_get(launch));
+	task_put(e->task);
+	e->task = t;
+	e->capture = NULL;
+	e->recorded = true;
+}
+
 static int enqueue(struct stream *s, struct op *op, bool blocking)
 {
+	struct cuda_event *started = op->kind == OP_LAUNCH ? cuda_event_of(op->launch.started) : NULL;
 	const enum returns returns = op_returns(op, blocking);
 	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH || op->kind == OP_WAIT
 		? caller_here() : NULL;
 	const enum op_kind kind = op->kind;
-	struct order_op *order = hb_issue(s, op);
 	struct op issued = *op; /* for hb_returned(): what it names, not what it owns */
+	struct order_op *order;
 	struct task *t;
 	int error;
 
+	if (started)
+		hb_record(started, s);
+	order = hb_issue(s, op);
 	if (returns == RETURNS_STAGED)
 		copy_stage(&op->copy);
 	pthread_mutex_lock(&queue.lock);
@@ -147,6 +165,8 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 		: queue_add(s, op, from, NULL);
 	if (kind != OP_GRAPH)
 		t->order = order_op_get(hb(), order);
+	if (started)
+		add_started(started, s, t);
 	caller_put(from);
 	pthread_mutex_unlock(&queue.lock);
 	error = engine_issued();

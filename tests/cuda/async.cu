@@ -254,6 +254,27 @@ static cudaKernelNodeParams kernel_node(void *func, void **args)
 	return k;
 }
 
+/* The second kernel waits for the start of the first, which waits for the second. */
+static int completion_event(void)
+{
+	cudaLaunchAttribute at = {};
+	cudaLaunchConfig_t c = {};
+	cudaEvent_t e;
+
+	OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+	at.id = cudaLaunchAttributeLaunchCompletionEvent;
+	at.val.launchCompletionEvent.event = e;
+	c.gridDim = c.blockDim = dim3(1);
+	c.stream = a;
+	c.attrs = &at;
+	c.numAttrs = 1;
+	OK(cudaLaunchKernelEx(&c, await, flag, 1, out, (const int *)data));
+	OK(cudaStreamWaitEvent(b, e, 0));
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 56);
+	OK(cudaDeviceSynchronize());
+	return is(56);
+}
+
 /* An event that one graph records and another waits for. */
 static int graph_events(void)
 {
@@ -497,7 +518,7 @@ static const struct { const char *name; int (*run)(void); } cases[] = {
 	CASE(flag_streams), CASE(flag_asleep), CASE(flag_counting), CASE(flag_host), CASE(flag_managed),
 	CASE(host_polls), CASE(ping_pong), CASE(flag_thread), CASE(host_function), CASE(query),
 	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(graph_events),
-	CASE(graph_memory), CASE(driver_graph), CASE(pipeline_right), CASE(pipeline_racy),
+	CASE(graph_memory), CASE(driver_graph), CASE(completion_event), CASE(pipeline_right), CASE(pipeline_racy),
 	CASE(legacy), CASE(ordered_free), CASE(staged), CASE(deadlock), CASE(deadlock_event),
 	CASE(deadlock_legacy), CASE(deadlock_mutual), CASE(deadlock_host), CASE(deadlock_value),
 	CASE(many),
