@@ -1,5 +1,6 @@
 /* guard_calls: system calls on memory that guard.c protects. The linker gives the
- * functions the names of those of the C library, before which they are preloaded; they first check the access and free the pages. */
+ * functions the names of those of the C library, before which they are preloaded; they first check
+ * the access and free the pages. */
 #include "internal.h"
 
 #include <dlfcn.h>

@@ -59,7 +59,7 @@ struct order_access {
 	uint32_t site;
 	uint16_t flags;        /* ORDER_..., LIFE_... */
 };
-enum { LIFE_ALLOC = 8, LIFE_FREE = 16, HOST_ACCESS = 32 };
+enum { LIFE_ALLOC = 16, LIFE_FREE = 32, HOST_ACCESS = 64 };
 
 struct order_state {
 	uint32_t refs;         /* pieces that have it */

@@ -129,8 +129,9 @@ void order_returned(struct order *o, enum order_sync call, int device, const str
 
 enum {
 	ORDER_WRITE = 1,
-	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, of a scope that has both sides */
+	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, for all of its device */
 	ORDER_OBSERVES = 4,    /* a strong read whose value is used: may synchronize */
+	ORDER_SYSTEM = 8,      /* strong for the whole system: other devices, the host */
 };
 struct order_range {
 	uint64_t addr, bytes;

@@ -17,6 +17,12 @@ __global__ void set(int *a, int v) { int i = blockIdx.x * blockDim.x + threadIdx
 __global__ void add(const int *a, int *b) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < N) b[i] += a[N - 1 - i]; }
 __global__ void even(int *a, int from) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (2 * i + from < N) a[2 * i + from] = i; }
 __global__ void count(int *n) { atomicAdd(n, 1); }
+__global__ void tell(int *a, bool system)
+{
+	a[0] = 5;
+	__threadfence_system();
+	if (system) atomicExch_system(a + 1, 1); else atomicExch(a + 1, 1);
+}
 __global__ void publish(int *a, int *flag)
 {
 	a[threadIdx.x] = 1;
@@ -163,6 +169,12 @@ CASE(host_before, CS1003) // what the host does before it issues the kernel is b
 	ADD(managed, b, s);
 	if (!fixed) managed[5] = 7;
 }
+CASE(host_scope, CS1003) // a flag for the host needs the scope of the system
+{
+	tell<<<1, 1, 0, s>>>(managed, fixed);
+	while (!((volatile int *)managed)[1]) ;
+	if (managed[0] != 5) puts("not five");
+}
 CASE(host_function, CS1002)
 {
 	SET(a, 1, s);
@@ -275,7 +287,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_function), C(host_function_data),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 };
