@@ -10,14 +10,14 @@ CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 # A call stack must have the frame of the function that the program called: no sibling calls.
 $(CUDA_OBJ): CFLAGS_ALL += -Wno-unused-parameter -fno-optimize-sibling-calls -isystem $(CUDA_HOME)/include
 
-# functions of the C library that guard_calls.c replaces
-GUARDED := $(shell sed -n 's/^CALL.[a-z_]*, \([a-z0-9]*\),.*/\1/p' libconsan/cuda/guard_calls.def)
+# functions of the C library that guard_calls.c and device.c replace; the linker names them
+GUARDED := $(shell sed -n 's/^CALL.[a-z_]*, \([a-z0-9]*\),.*/\1/p' libconsan/cuda/guard_calls.def) _exit
 
 # Only the names of the CUDA API and those are exported; symbols of the archives are hidden. The library
 # is initialized first, before the constructors of the program.
 $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(CUDA_OBJ) $(BUILD)/libconsan.a \
-		$(foreach f,$(GUARDED),-Wl$(comma)--defsym=$(f)=guard_$(f)) \
+		$(foreach f,$(GUARDED),-Wl$(comma)--defsym=$(f)=guard_$(f)) -Wl$(comma)--defsym=_Exit=guard__exit \
 		-Wl,-soname,libcuda.so.1 -Wl,-z,initfirst $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 		-Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin $(LIBS_STATIC)
 $(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
