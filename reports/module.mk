@@ -3,7 +3,7 @@ LIB_SRC += $(addprefix reports/, \
 	count.c describe.c github.c json.c junit.c markup.c perfetto.c protobuf.c sarif.c sarif_place.c \
 	sarif_rule.c source.c stale.c steps.c story.c waits.c write.c \
 	$(addprefix text/, banks.c finding.c page.c report.c) \
-	$(addprefix html/, assets.c coverage.c drawing.c edit.c finding.c memory.c report.c rules.c side.c timeline.c \
+	$(addprefix html/, assets.c coverage.c drawing.c edit.c finding.c memory.c report.c rules.c side.c streams.c timeline.c \
 		tensor_memory.c timeline_layout.c wait_graph.c))
 
 # -MMD does not see .incbin

@@ -17,6 +17,7 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 
 	if (r->cluster < v->first)
 		return;
+	x.system = x.strong && r->flags & GR_SYSTEM;
 	x.observes = x.strong && (!(r->flags & GR_WRITE) || r->flags & GR_RMW)
 		&& !(r->flags & (GR_UNREAD | GR_ASYNC));
 	if (mask == UINT16_MAX) {

@@ -67,6 +67,11 @@ static unsigned scope_of(const struct event_access *a)
 	return a->scope == SCOPE_CLUSTER;
 }
 
+static bool is_system(const struct event_access *a)
+{
+	return a->sem == SEM_VOLATILE || a->sem == SEM_MMIO || a->scope > SCOPE_GPU;
+}
+
 /* Do two lanes have the same address? */
 static bool any_twice(const uint64_t *at, uint32_t lanes)
 {
@@ -255,6 +260,7 @@ void global_access(struct cluster *c, const struct event *e)
 			| (a->mode == MODE_RMW && site_get(e->site)->unread ? GR_UNREAD : 0)
 			| (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)
 			| (a->flags & ACCESS_STALE ? GR_STALE : 0)
+			| (strong && is_system(a) ? GR_SYSTEM : 0)
 			| (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG) ? GR_VOLATILE : 0)),
 	};
 

@@ -142,6 +142,7 @@ void set_environment(const struct options *o, const char *lib, const char *dir)
 	} else {
 		text_printf(&path, "%s/" LIBRARY, lib);
 		put_first("LD_PRELOAD", path.at);
+		setenv("NVTX_INJECTION64_PATH", path.at, 0);
 		put_first("LD_LIBRARY_PATH", lib);
 	}
 	path.n = 0;

@@ -364,7 +364,8 @@ int device_limit(int limit, size_t *get, const size_t *set)
 
 /* The end of a process by _exit(), as of workers of Python's multiprocessing: what is queued runs, so
  * that it is checked. Not in copies of the process, and not where a signal interrupted us. */
-__attribute__((visibility("default"))) void _exit(int status)
+__attribute__((visibility("default"))) _Noreturn void guard__exit(int status);
+_Noreturn void guard__exit(int status)
 {
 	if (device.c && device.pid == getpid() && !engine_running()
 			&& !pthread_mutex_trylock(&queue.lock)) {
@@ -374,7 +375,6 @@ __attribute__((visibility("default"))) void _exit(int status)
 	for (;;)
 		syscall(SYS_exit_group, status);
 }
-__attribute__((visibility("default"), alias("_exit"))) void _Exit(int status);
 
 /* Closes the session when the process exits normally. Findings are already in the record
  * file. The session stays open while another thread runs a launch. */

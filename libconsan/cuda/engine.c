@@ -153,6 +153,8 @@ static bool start_thread(void *(*run)(void *))
 	bool started;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV); /* guard.c */
+	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);

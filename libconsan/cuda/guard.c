@@ -121,8 +121,12 @@ static bool check(struct area *a, uintptr_t at, size_t bytes, bool write)
 {
 	const struct order_range r = { .addr = at, .bytes = bytes, .flags = write ? ORDER_WRITE : 0 };
 	const size_t page = (at - a->at) / PAGE;
+	const struct task *t = engine_running();
 
-	if (order_host_access(hb(), &r, stack))
+	if (t && t->order) { /* a host function: the access is one of its operation */
+		order_accesses(hb(), t->order, &r, 1);
+		a->steps[page]++;
+	} else if (order_host_access(hb(), &r, stack))
 		a->steps[page] = MOST_STEPS;
 	else
 		a->steps[page]++;

@@ -1,5 +1,6 @@
-/* guard_calls: system calls on memory that guard.c protects. The functions are preloaded before those
- * of the C library; they first check the access and free the pages. */
+/* guard_calls: system calls on memory that guard.c protects. The linker gives the
+ * functions the names of those of the C library, before which they are preloaded; they first check
+ * the access and free the pages. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -25,7 +26,8 @@ static bool ours(const void *pc)
 }
 
 #define CALL(type, name, parameters, arguments, touches) \
-	__attribute__((visibility("default"))) type name parameters \
+	__attribute__((visibility("default"))) type guard_##name parameters; \
+	type guard_##name parameters \
 	{ \
 		static type (*next) parameters; \
 		if (!next) \

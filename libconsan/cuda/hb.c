@@ -122,7 +122,8 @@ void hb_done(struct order_op *o, const struct op *op)
 	struct ranges r = { 0 };
 
 	if (op->kind == OP_COPY && c->width) {
-		if (!c->staged)
+		/* pageable memory is staged: the call returns when it has been read */
+		if (!c->staged && !(memory_of(c->src) == ORDER_PAGEABLE && memory_of(c->dst) != ORDER_PAGEABLE))
 			add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
 		add_rows(&r, c->dst, c->dst_pitch, c->dst_slice, c->width, c->height, c->depth,
 			ORDER_WRITE);
@@ -131,7 +132,7 @@ void hb_done(struct order_op *o, const struct op *op)
 			ORDER_WRITE);
 	} else if (op->kind == OP_WRITE || op->kind == OP_WAIT) {
 		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
-			op->value.bytes, 0, ORDER_STRONG | (op->kind == OP_WRITE ? ORDER_WRITE
+			op->value.bytes, 0, ORDER_STRONG | ORDER_SYSTEM | (op->kind == OP_WRITE ? ORDER_WRITE
 				: ORDER_OBSERVES) }));
 	}
 	if (r.all.n)

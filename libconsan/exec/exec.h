@@ -52,6 +52,8 @@ struct exec_mem {
 	unsigned device;           /* that has it; 0 for memory of the host */
 	const struct exec_access *access;
 };
+/* Is it memory from which malloc() in kernels takes blocks? */
+bool exec_in_heap(uint64_t addr);
 /* Registers memory as accessible to kernels. Does not take ownership. */
 void exec_mem_put(const struct exec_mem *m);
 void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only);

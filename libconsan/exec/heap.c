@@ -36,6 +36,16 @@ static void start(void)
 	exec_mem_add(heap, HEAP_BYTES, MEM_MODULE, false);
 }
 
+bool exec_in_heap(uint64_t addr)
+{
+	bool in;
+
+	pthread_mutex_lock(&lock);
+	in = heap && addr - (uintptr_t)heap < HEAP_BYTES;
+	pthread_mutex_unlock(&lock);
+	return in;
+}
+
 void *heap_malloc(size_t bytes)
 {
 	void *at = NULL;

@@ -138,6 +138,9 @@ struct finding {
 	struct finding_side side[FINDING_SIDES];
 	unsigned nsides;
 	struct finding_barrier barrier;
+	char timeline[1400];  /* calls between two operations of the host API: a row for each, of a stream
+				 or "the host", "earlier", "later" or "" for the sides, and a text,
+				 with tabs between; or "" */
 	char edge[320];       /* the missing synchronization, one sentence */
 	uint16_t hint_id;     /* the row of hints.def; 0: no hint */
 	char hint[320];       /* about this occurrence in particular, or "" */

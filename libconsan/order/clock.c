@@ -227,6 +227,7 @@ static void place(struct order *o, struct order_op *op, struct order_clock *cloc
 	both_set(clock, op->line, op->epoch);
 	op->clock = both_copy(clock);
 	op->unrecorded = l->unrecorded;
+	order_moment(o, op->line, op, "%s", op->call.kernel ? op->call.kernel : op->call.name);
 	o->running++;
 	host_step(o);
 }
@@ -354,6 +355,9 @@ void order_record(struct order *o, struct order_event *e, order_line line, uint3
 		e->clock = base_alloc(sizeof *e->clock);
 	*e->clock = both_copy(&o->line.at[line].clock);
 	e->line = line;
+	if (!e->number)
+		e->number = ++o->events;
+	order_moment(o, line, NULL, "records event %u", e->number);
 	e->stack = stack;
 	pthread_mutex_unlock(&o->lock);
 }
@@ -388,6 +392,10 @@ bool order_wait(struct order *o, order_line line, const struct order_event *e, u
 		both_join(&o->line.at[line].clock, e->clock);
 	else
 		o->line.at[line].unrecorded = stack;
+	if (e->clock)
+		order_moment(o, line, NULL, "waits for event %u", e->number);
+	else
+		order_moment(o, line, NULL, "waits for an event that was not recorded");
 	pthread_mutex_unlock(&o->lock);
 	return e->clock;
 }
@@ -403,7 +411,10 @@ static void host_knows(struct order *o, const struct order_clock *c, enum order_
  * work of the blocking streams. */
 static void host_waits(struct order *o, order_line line, enum order_trust trust)
 {
+	char name[64];
+
 	enter(o, line);
+	order_moment(o, ORDER_HOST, NULL, "waits for %s", order_line_text(o, line, name, sizeof name));
 	host_knows(o, &o->line.at[line].clock, trust);
 }
 
@@ -417,6 +428,8 @@ void order_host_waits(struct order *o, order_line line, enum order_trust trust)
 void order_host_waits_event(struct order *o, const struct order_event *e)
 {
 	pthread_mutex_lock(&o->lock);
+	if (e->clock)
+		order_moment(o, ORDER_HOST, NULL, "waits for event %u", e->number);
 	if (e->clock)
 		host_knows(o, e->clock, ORDER_PROMISED);
 	pthread_mutex_unlock(&o->lock);
@@ -440,6 +453,7 @@ static void waits_device(struct order *o, int device, enum order_trust trust)
 void order_host_waits_device(struct order *o, int device, enum order_trust trust)
 {
 	pthread_mutex_lock(&o->lock);
+	order_moment(o, ORDER_HOST, NULL, "waits for the device");
 	waits_device(o, device, trust);
 	pthread_mutex_unlock(&o->lock);
 }

@@ -3,7 +3,7 @@
  * clock.c  lines, operations, edges: vector clocks
  * map.c    which operations last accessed each byte
  * race.c   accesses, what a conflict is, lifetimes
- * report.c what a finding says
+ * report.c what a finding says; timeline.c the calls on the way
  *
  * Each line has an epoch, that of its last operation. Operation `a` is before `b` if the clock of b
  * has at least a's epoch for a's line. An access by the host has the host's epoch, which grows with
@@ -59,7 +59,7 @@ struct order_access {
 	uint32_t site;
 	uint16_t flags;        /* ORDER_..., LIFE_... */
 };
-enum { LIFE_ALLOC = 8, LIFE_FREE = 16, HOST_ACCESS = 32 };
+enum { LIFE_ALLOC = 16, LIFE_FREE = 32, HOST_ACCESS = 64 };
 
 struct order_state {
 	uint32_t refs;         /* pieces that have it */
@@ -104,6 +104,15 @@ struct met {
 	bool told;
 };
 
+/* A call, for the timelines of reports. */
+struct moment {
+	order_line line;
+	struct order_place place; /* of the operation that was issued; epoch 0: none */
+	bool kernel;
+	char text[160];
+};
+enum { MOMENTS = 256 };
+
 struct order {
 	pthread_mutex_t lock;
 	struct order_config config;
@@ -115,6 +124,9 @@ struct order {
 	bool host_access;
 	bool full;                 /* the limit of memory was reached */
 	struct map map;
+	struct moment moment[MOMENTS]; /* a ring */
+	uint64_t moments;          /* so far */
+	uint32_t events;           /* numbers of events */
 	VEC(struct met) met;       /* pairs that may synchronize through memory */
 };
 
@@ -132,6 +144,11 @@ void op_unref(struct order_op *op); /* a reference of a state */
 /* A conflict of `now` with `old`. known: only the promised relation lacks the edge. */
 void order_conflict(struct order *o, const struct order_access *now, const struct order_access *old,
 	bool known, uint64_t addr, uint64_t bytes);
+void order_moment(struct order *o, order_line line, const struct order_op *op, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+/* The rows from one operation to the other; returns their number. */
+size_t order_timeline(const struct order *o, const struct order_op *now, const struct order_op *old,
+	struct order_row *row, size_t most);
 const char *order_line_text(const struct order *o, order_line l, char *to, size_t n);
 
 #endif

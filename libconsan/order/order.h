@@ -83,6 +83,7 @@ bool order_before(const struct order_op *a, const struct order_op *b, enum order
 struct order_event {
 	struct order_clock *clock;
 	order_line line;       /* that it was recorded in */
+	uint32_t number;       /* for reports; from 1 */
 	uint32_t stack;        /* of the call that recorded it */
 };
 void order_event_free(struct order_event *e);
@@ -128,8 +129,9 @@ void order_returned(struct order *o, enum order_sync call, int device, const str
 
 enum {
 	ORDER_WRITE = 1,
-	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, of a scope that has both sides */
+	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, for all of its device */
 	ORDER_OBSERVES = 4,    /* a strong read whose value is used: may synchronize */
+	ORDER_SYSTEM = 8,      /* strong for the whole system: other devices, the host */
 };
 struct order_range {
 	uint64_t addr, bytes;
@@ -173,6 +175,15 @@ struct order_side {
 	int device;
 	uint32_t site;         /* the instruction, 0: none */
 };
+/* A call on the way from the first of the two to the second, in the order of the host's calls. */
+enum order_mark { ORDER_OTHER, ORDER_OLD, ORDER_NOW };
+struct order_row {
+	char line[64];         /* whose: "stream 3", "the host" */
+	const char *text;      /* "cudaMemcpyAsync", "waits for event 1"; or a kernel, mangled: */
+	bool kernel;
+	enum order_mark mark;
+};
+enum { ORDER_ROWS = 14 };
 struct order_report {
 	const char *rule;      /* "CS1001" */
 	struct order_side now, old; /* old was told first */
@@ -180,6 +191,8 @@ struct order_report {
 	const char *edge;      /* the missing edge, one sentence */
 	const char *hint;      /* about this occurrence, or "" */
 	uint32_t unrecorded;   /* the stack of a wait for an event that was not recorded; 0: none */
+	const struct order_row *row;
+	size_t nrows;
 };
 struct order_config {
 	/* Called under the lock of this module: it must not call it. */

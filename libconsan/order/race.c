@@ -26,13 +26,27 @@ static bool lifetime(const struct order_access *a)
 	return a->flags & (LIFE_ALLOC | LIFE_FREE);
 }
 
-/* Strong accesses exclude each other; everything conflicts with the begin and the end of the memory's
- * life. */
+/* Are both strong, with scopes that include the other side? The host's accesses count as strong. */
+static bool strong_to_each_other(const struct order_access *a, const struct order_access *b)
+{
+	const unsigned both = (a->flags | (a->flags & HOST_ACCESS ? ORDER_STRONG | ORDER_SYSTEM : 0u))
+		& (b->flags | (b->flags & HOST_ACCESS ? ORDER_STRONG | ORDER_SYSTEM : 0u));
+
+	return both & ORDER_STRONG && (both & ORDER_SYSTEM || a->op->device == b->op->device);
+}
+
+/* Everything conflicts with the begin and the end of the memory's life. */
 static bool conflicts(const struct order_access *a, const struct order_access *b)
 {
-	if (a->flags & b->flags & ORDER_STRONG && !lifetime(a) && !lifetime(b))
+	if (strong_to_each_other(a, b) && !lifetime(a) && !lifetime(b))
 		return false;
 	return writes(a) || writes(b);
+}
+
+/* Is every access that is compatible with a compatible with b? */
+static bool as_strict(const struct order_access *a, const struct order_access *b)
+{
+	return !(a->flags & (ORDER_STRONG | ORDER_SYSTEM) & ~b->flags);
 }
 
 /* Does every later access that conflicts with `old` and is not ordered after it conflict with `now`,
@@ -44,7 +58,8 @@ static bool replaces(const struct order_access *now, const struct order_access *
 	if (writes(now) && !(now->flags & ORDER_STRONG))
 		return true;
 	if (now->flags & ORDER_STRONG)
-		return old->flags & ORDER_STRONG && (writes(now) || !writes(old));
+		return as_strict(now, old) && now->op->device == old->op->device
+			&& (writes(now) || !writes(old));
 	return !writes(old);
 }
 
@@ -52,7 +67,7 @@ static bool replaces(const struct order_access *now, const struct order_access *
 static bool covers(const struct order_access *a, const struct order_access *b)
 {
 	return a->op == b->op && lifetime(a) == lifetime(b)
-		&& (writes(a) || !writes(b)) && (!(a->flags & ORDER_STRONG) || b->flags & ORDER_STRONG);
+		&& (writes(a) || !writes(b)) && as_strict(a, b);
 }
 
 static bool is_before(const struct order_op *a, const struct order_op *b)
@@ -128,9 +143,8 @@ static void found(struct order *o, const struct order_access *now, const struct 
 	uint64_t addr, uint64_t bytes)
 {
 	const bool known = order_op_before(old->op, now->op, ORDER_KNOWN);
-	const unsigned both = now->flags & old->flags, any = now->flags | old->flags;
 
-	if (any & HOST_ACCESS ? any & ORDER_STRONG : both & ORDER_STRONG) {
+	if (strong_to_each_other(now, old) && !lifetime(now) && !lifetime(old)) {
 		meet(o, now, old);
 		return;
 	}
@@ -313,12 +327,15 @@ static void compare(void *user, const struct order_state *s, uint64_t addr, uint
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct order_access *x = &s->at[i];
 
-		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, ORDER_PROMISED)
-			|| !conflicts(x, &l->now))
+		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, ORDER_PROMISED))
 			continue;
-		if (!l->any && l->stack && !(x->flags & ORDER_STRONG))
+		if (!conflicts(x, &l->now)) {
+			found(l->o, &l->now, x, addr, bytes); /* it may synchronize */
+			continue;
+		}
+		if (!l->any && l->stack)
 			l->now.op->call.stack = l->stack();
-		l->any |= !(x->flags & ORDER_STRONG);
+		l->any = true;
 		found(l->o, &l->now, x, addr, bytes);
 	}
 }

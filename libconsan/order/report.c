@@ -75,6 +75,7 @@ void order_conflict(struct order *o, const struct order_access *now, const struc
 	bool known, uint64_t addr, uint64_t bytes)
 {
 	char edge[320], hint[320] = "";
+	struct order_row row[ORDER_ROWS];
 	struct order_report r = { .rule = rule_of(now, old, known), .now = side_of(now),
 		.old = side_of(old), .addr = addr, .bytes = bytes, .edge = edge, .hint = hint };
 
@@ -84,6 +85,12 @@ void order_conflict(struct order *o, const struct order_access *now, const struc
 	if (now->op->unrecorded)
 		snprintf(hint, sizeof hint, "%s waits for an event that was not recorded before the wait, "
 			"which has no effect", now->op->where);
+	if ((now->flags | (by_host(now) ? ORDER_STRONG : 0)) & (old->flags | (by_host(old) ? ORDER_STRONG : 0))
+			& ORDER_STRONG)
+		snprintf(hint, sizeof hint, "an access of scope .gpu is atomic only for its own device; other "
+			"devices and the host need scope .sys (atomicAdd_system, __threadfence_system)");
 	r.unrecorded = now->op->unrecorded;
+	r.row = row;
+	r.nrows = order_timeline(o, now->op, old->op, row, ORDER_ROWS);
 	o->config.report(o->config.user, &r);
 }

@@ -517,7 +517,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 			consan_remark(c, REMARK_FALLBACK_NOT_TRIED,
 				"instrumented kernels run as launched: use --backend=cpu");
 		packed = pack(l);
-		status = gpu_emulate(c, l, packed ? packed : l->params, e);
+		status = gpu_emulate(c, l, packed ? packed : l->params, op, e);
 		free(packed);
 		return status;
 	}

@@ -382,6 +382,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	if (!l->ended && !l->fault)
 		check_timed_out(running.check);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
+	session_operation(c, l->op, running.check, config.launch.id);
 	view_announce(c);
 	check_close(running.check);
 	if (!l->ended)

@@ -57,6 +57,7 @@ struct gpu_launch {
 	bool programmatic;         /* it may begin before the launch before it in its stream
 				      has ended */
 	const void *params;        /* the parameter block */
+	struct order_op *op;       /* libconsan/order; or NULL */
 	bool ended;                /* false: it was stopped, by --timeout */
 	const char *fault;         /* the GPU stopped it: the error that it reported; or NULL */
 	/* Its records, on the host */
@@ -129,7 +130,7 @@ void gpu_timed(struct consan *c, const char *kernel, double seconds);
 void gpu_idle(struct consan *c);
 /* Runs the launch on the executor, recorded as on a GPU, and checks it (gpu_emulate.c). */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct consan_err *e);
+	const void *params, struct order_op *op, struct consan_err *e);
 
 /* ---- the session's options ---- */
 unsigned gpu_workers(const struct consan *c); /* threads that check, with the calling one */

@@ -241,7 +241,7 @@ static struct record_head *open_pool(const struct consan_launch *l, uint64_t byt
 }
 
 static enum consan_status emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct consan_err *e)
+	const void *params, struct order_op *op, struct consan_err *e)
 {
 	struct print print = { .c = c };
 	struct exec_observer observer = { .user = &print, .print = on_print };
@@ -277,6 +277,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
 	*r = (struct emulation){ .c = c, .l = l, .pool = (char *)pool };
 	describe(r, &x, params, at->tickets);
+	r->g.op = op;
 	if (wanted) {
 		gpu_note_unrecorded(c, &r->g);
 		if (gpu_drains(c))
@@ -312,12 +313,12 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 }
 
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct consan_err *e)
+	const void *params, struct order_op *op, struct consan_err *e)
 {
 	enum consan_status s;
 
 	pthread_mutex_lock(&turn);
-	s = emulate(c, l, params, e);
+	s = emulate(c, l, params, op, e);
 	pthread_mutex_unlock(&turn);
 	return s;
 }

@@ -37,6 +37,26 @@ static struct finding_side side_of(const struct order_report *r, const struct or
 	return side;
 }
 
+/* Rows "LINE\tMARK\tTEXT\n", as in finding.timeline. */
+static void add_timeline(const struct order_report *r, struct finding *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->nrows; i++) {
+		const struct order_row *x = &r->row[i];
+		char *name = x->kernel ? demangle(x->text, NAME_BARE) : NULL, one[200];
+		const int bytes = snprintf(one, sizeof one, "%.60s\t%s\t%.100s\n", x->line,
+			x->mark == ORDER_NOW ? "later" : x->mark == ORDER_OLD ? "earlier" : "",
+			name ? name : x->text);
+
+		free(name);
+		if (n + (size_t)bytes >= sizeof f->timeline)
+			break;
+		memcpy(f->timeline + n, one, (size_t)bytes + 1);
+		n += (size_t)bytes;
+	}
+}
+
 static void on_report(void *user, const struct order_report *r)
 {
 	const unsigned rule = rule_by_code(r->rule);
@@ -50,6 +70,7 @@ static void on_report(void *user, const struct order_report *r)
 	f.side[1] = side_of(r, &r->old);
 	snprintf(f.edge, sizeof f.edge, "%s", r->edge);
 	snprintf(f.hint, sizeof f.hint, "%s", r->hint);
+	add_timeline(r, &f);
 	session_take(c, &f);
 }
 
@@ -76,22 +97,39 @@ struct order *consan_order(struct consan *c)
 
 /* ---- the accesses of a grid ---- */
 
-struct ranges { VEC(struct order_range) all; };
+struct ranges {
+	VEC(struct order_range) all;
+	struct exec_mem in;        /* the allocation of the previous one */
+	bool shared;               /* other operations can name it */
+};
+
+/* Not memory of the device heap, which the heap hands from one kernel to the next, nor what only this
+ * launch had. */
+static bool is_shared(struct ranges *to, uint64_t addr)
+{
+	if (addr - to->in.at >= to->in.bytes) {
+		to->in.bytes = 0;
+		to->shared = exec_mem_find(addr, &to->in) && !exec_in_heap(addr);
+	}
+	return to->shared;
+}
 
 static void on_range(void *user, const struct check_range *r)
 {
 	struct ranges *to = user;
 
+	if (!is_shared(to, r->addr))
+		return;
 	vec_push(&to->all, ((struct order_range){ .addr = r->addr, .bytes = r->bytes, .site = r->site,
 		.flags = (r->write ? ORDER_WRITE : 0) | (r->strong ? ORDER_STRONG : 0)
-			| (r->observes ? ORDER_OBSERVES : 0) }));
+			| (r->system ? ORDER_SYSTEM : 0)			| (r->observes ? ORDER_OBSERVES : 0) }));
 }
 
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch)
 {
 	struct ranges ranges = { 0 };
 
-	if (!op || !order_wants(c->order))
+	if (!op || !c->order || !order_wants(c->order))
 		return;
 	order_op_launch(op, launch);
 	check_accesses(check, on_range, &ranges);

@@ -56,6 +56,7 @@ static void drawings(struct html *h, const struct finding *f)
 	const uint64_t bytes = STEP_BYTES * (!y ? 0u : y->nsteps < 96 ? y->nsteps + 8 : 104u);
 
 	html_wait_graph(h, f);
+	html_streams(h, f);
 	if (!y) {
 		html_memory(h, f);
 		return;

@@ -76,6 +76,7 @@ void html_mbarriers(struct html *h, const struct finding *f);
 void html_tensor_memory(struct html *h, const struct finding *f, const struct finding_side *s);
 
 /* wait_graph.c: nothing if no warp waits. */
+void html_streams(struct html *h, const struct finding *f);
 void html_wait_graph(struct html *h, const struct finding *f);
 
 /* coverage.c */

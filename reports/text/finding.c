@@ -480,6 +480,29 @@ static void add_title(struct page *p, const struct finding *f)
 	add_headline(p, f->side, f->nsides);
 }
 
+/* The timeline of a finding about operations of the host API. */
+static void add_calls(struct page *p, const struct finding *f)
+{
+	char *text = base_strdup(f->timeline), *rest = text, *row;
+	const char *label = "calls";
+
+	while ((row = strsep(&rest, "\n")) && *row) {
+		const char *line = strsep(&row, "\t"), *mark = strsep(&row, "\t");
+
+		if (!mark || !row)
+			break;
+		if (label)
+			page_label(p, label, DIM);
+		else
+			page_indent(p, CONTENT);
+		label = NULL;
+		page_add(p, PLAIN, "%s: %s", line, row);
+		if (*mark)
+			page_add(p, BOLD, " (%s)", mark);
+	}
+	free(text);
+}
+
 static void add_finding(struct page *p, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
@@ -507,6 +530,7 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 		page_label(p, "launched", DIM);
 		add_host(p, o, site_get(f->host)->loc, true);
 	}
+	add_calls(p, f);
 	if (*f->barrier.kind) {
 		page_label(p, "barrier", DIM);
 		add_barrier(p, &f->barrier);

@@ -1,6 +1,11 @@
 // Pairs for the rules CS10xx: order CASE racy|fixed. A comment after each case names the rule of the
 // racy form; the fixed form has no finding.
 #include <cuda_runtime.h>
+#if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
+#include <nvtx3/nvToolsExtCudaRt.h>
+#else
+#define nvtxNameCudaStreamA(stream, name)
+#endif
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +17,12 @@ __global__ void set(int *a, int v) { int i = blockIdx.x * blockDim.x + threadIdx
 __global__ void add(const int *a, int *b) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < N) b[i] += a[N - 1 - i]; }
 __global__ void even(int *a, int from) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (2 * i + from < N) a[2 * i + from] = i; }
 __global__ void count(int *n) { atomicAdd(n, 1); }
+__global__ void tell(int *a, bool system)
+{
+	a[0] = 5;
+	__threadfence_system();
+	if (system) atomicExch_system(a + 1, 1); else atomicExch(a + 1, 1);
+}
 __global__ void publish(int *a, int *flag)
 {
 	a[threadIdx.x] = 1;
@@ -41,10 +52,12 @@ static void join(cudaStream_t from, cudaStream_t to)
 }
 
 static void CUDART_CB function(void *) {}
+static void CUDART_CB change(void *) { for (int i = 0; i < N; i++) host[i] = host[i] + 1; }
 
 #define CASE(name, rule) static void name()
 
 CASE(kernels, CS1002) { SET(a, 1, s); if (fixed) join(s, t); ADD(a, b, t); }
+CASE(named, CS1002) { nvtxNameCudaStreamA(s, "producer"); SET(a, 1, s); if (fixed) join(s, t); ADD(a, b, t); }
 CASE(kernels_write, CS1001) { SET(a, 1, s); if (fixed) join(s, t); SET(a, 2, t); }
 CASE(write_after_read, CS1002) { ADD(a, b, s); if (fixed) join(s, t); SET(a, 2, t); }
 CASE(halves, CS1001) { even<<<8, 256, 0, s>>>(a, 0); even<<<8, 256, 0, t>>>(a, fixed); }
@@ -156,12 +169,25 @@ CASE(host_before, CS1003) // what the host does before it issues the kernel is b
 	ADD(managed, b, s);
 	if (!fixed) managed[5] = 7;
 }
+CASE(host_scope, CS1003) // a flag for the host needs the scope of the system
+{
+	tell<<<1, 1, 0, s>>>(managed, fixed);
+	while (!((volatile int *)managed)[1]) ;
+	if (managed[0] != 5) puts("not five");
+}
 CASE(host_function, CS1002)
 {
 	SET(a, 1, s);
 	cudaLaunchHostFunc(s, function, nullptr);
 	if (fixed) join(s, t);
 	ADD(a, b, t);
+}
+CASE(host_function_data, CS1002)
+{
+	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
+	cudaLaunchHostFunc(s, change, nullptr);
+	if (fixed) join(s, t);
+	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
 }
 CASE(free_in_use, CS1004)
 {
@@ -257,11 +283,11 @@ CASE(flag, CS1002) // two kernels that run at once: memory orders them
 
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
-	C(kernels), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
+	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_function),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 };

@@ -265,6 +265,7 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	json_object_set_new(o, "sides", sides);
 	if (*f->barrier.kind)
 		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
+	rj_put_text(o, "timeline", f->timeline);
 	rj_put_text(o, "edge", f->edge);
 	rj_put_text(o, "hint_id", hint_name(f->hint_id));
 	rj_put_text(o, "hint", f->hint);
@@ -321,6 +322,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		get_side(json_array_get(sides, i), k, &f->side[i]);
 	get_barrier(json_object_get(o, "barrier"), &f->barrier);
+	get_text(o, "timeline", f->timeline, sizeof f->timeline);
 	get_text(o, "edge", f->edge, sizeof f->edge);
 	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);

@@ -289,6 +289,8 @@ Test(cases, every_knob_changes_something)
 		struct specimen s;
 		size_t i = 0;
 
+		if (!strcmp(all[k].id, "documented_order"))
+			continue; /* of the host API: tests/unit/cuda/order.c */
 		while (i < ARRAY_SIZE(knobs) && strcmp(knobs[i].knob, all[k].id))
 			i++;
 		cr_expect_lt(i, ARRAY_SIZE(knobs), "%s has no row in the table", all[k].id);

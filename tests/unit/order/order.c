@@ -256,7 +256,7 @@ Test(order, known_edges_are_reported_on_request)
 Test(order, the_host_may_synchronize_by_memory)
 {
 	const struct order_range did[] = { { 4096, 64, 0, ORDER_WRITE },
-		{ 8192, 4, 0, ORDER_WRITE | ORDER_STRONG } };
+		{ 8192, 4, 0, ORDER_WRITE | ORDER_STRONG | ORDER_SYSTEM } };
 	const struct order_range data = { 4100, 4, 0, 0 }, flag = { 8192, 4, 0, 0 };
 	const struct order_call call = { .name = "kernel", .kernel = "k" };
 
