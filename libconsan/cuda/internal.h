@@ -178,6 +178,12 @@ int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
 void mem_info(size_t *free_bytes, size_t *total);
+/* Counts memory of a device that is allocated elsewhere, if there is so much. */
+int mem_count(int device, size_t bytes);
+void mem_count_always(int device, size_t bytes);
+void mem_uncount(int device, size_t bytes);
+/* Memory of another process has become accessible: says once that its accesses are not seen. */
+void mem_of_other_process(void);
 /* 0 if [at, at + bytes) lies in one allocation that the GPU can access. */
 int mem_check(const void *at, size_t bytes);
 

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,6 +56,33 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind, int device,
 	in_use[device] += bytes;
 	handle_put(*at, HANDLE_MEMORY, *at);
 	return 0;
+}
+
+int mem_count(int device, size_t bytes)
+{
+	if (bytes > memory_total() || memory_used() + bytes > memory_total())
+		return no_memory(bytes);
+	in_use[device] += bytes;
+	return 0;
+}
+
+void mem_count_always(int device, size_t bytes)
+{
+	in_use[device] += bytes;
+}
+
+void mem_uncount(int device, size_t bytes)
+{
+	in_use[device] -= bytes;
+}
+
+void mem_of_other_process(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		remark(REMARK_NOTE, "memory is shared with another process: its accesses are not checked "
+			"against those of this one");
 }
 
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind)

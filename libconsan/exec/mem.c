@@ -101,7 +101,7 @@ void exec_mem_put(const struct exec_mem *new)
 
 void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
 {
-	exec_mem_put(&(struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only, 0, NULL });
+	exec_mem_put(&(struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only, 0, NULL, NULL });
 }
 
 bool exec_mem_remove(void *at)
@@ -148,11 +148,16 @@ bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out)
 {
 	struct exec_mem m;
 
-	if (!find(at, &m) || (m.access && !(m.access->read >> device & 1)))
+	if (!find(at, &m) || m.multicast || (m.access && !(m.access->read >> device & 1)))
 		return false;
 	*out = (struct exec_range){ m.at, m.at + m.bytes, m.read_only
 		|| (m.access && !(m.access->write >> device & 1)) };
 	return true;
+}
+
+bool mem_multicast(unsigned device, uint64_t at, struct exec_mem *out)
+{
+	return find(at, out) && out->multicast && (!out->access || out->access->read >> device & 1);
 }
 
 /* ---- devices ---- */
@@ -279,6 +284,11 @@ static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 		ex_fault(w, x, lanes, FAULT_PEER, SP_GLOBAL, addr, bytes, of.access->read
 			? "memory of device %u, to which device %u has no access"
 			: "memory of device %u, which no device may access yet", of.device, device);
+		return false;
+	}
+	if (find(addr, &of) && of.multicast) {
+		ex_fault(w, x, lanes, FAULT_MULTICAST, SP_GLOBAL, addr, bytes,
+			"only multimem instructions may access multicast addresses");
 		return false;
 	}
 	if (mem_lookup(device, addr, &r) && r.read_only && bytes <= r.hi - addr) {
