@@ -2,7 +2,7 @@
 UNIT_TESTS = $(addprefix tests/unit/, \
 	base/base base/pool options/options event/event ptx/ptx origin/origin \
 	exec/tile exec/wgmma_moves exec/tensor exec/wmma exec/num exec/ops exec/lanes exec/exec exec/machine exec/tensormap \
-	exec/reads exec/schedule exec/tcgen05 exec/tcgen05_copy exec/tcgen05_mma exec/clc \
+	exec/multimem exec/reads exec/schedule exec/tcgen05 exec/tcgen05_copy exec/tcgen05_mma exec/clc \
 	shadow/shadow shadow/global shadow/global_check shadow/global_model \
 	check/check check/litmus check/pairs check/tensor \
 	finding/banks finding/catalogue finding/edit finding/group finding/results finding/history \
