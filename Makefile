@@ -42,7 +42,7 @@ comma = ,
 all: $(if $(shell command -v $(NVCC)),,no-nvcc) $(BUILD)/consan $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 
 # ---- the modules ----
-MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/origin libconsan/exec shadow \
+MODULES = libconsan/base libconsan/options libconsan/event libconsan/ptx libconsan/origin libconsan/exec libconsan/order shadow \
 	libconsan/finding libconsan/check reports \
 	instrument/rewrite instrument/record instrument/decode libconsan/session \
 	libconsan/cuda libconsan/makers instrument/inject libconsan/cli libconsan/python libconsan/install kernels \

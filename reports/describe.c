@@ -33,7 +33,7 @@ const char *file_base_name(const char *file)
 
 const char *edge_label(const struct finding *f)
 {
-	return f->side[0].host ? "error" : "missing";
+	return f->side[0].host && f->nsides == 1 ? "error" : "missing";
 }
 
 void describe_host(struct text *t, const struct options *o, const struct site_loc *l)
@@ -171,8 +171,8 @@ void describe_places(struct text *t, const struct finding *f)
 
 void describe_thread(struct text *t, const struct finding_side *s)
 {
-	if (s->host) {
-		text_printf(t, "the host");
+	if (*s->actor || s->host) {
+		text_printf(t, "%s", *s->actor ? s->actor : "the host");
 		return;
 	}
 	if (s->lane >= 0)
@@ -376,7 +376,7 @@ void describe_occurrences(struct text *t, const struct finding *f)
 {
 	describe_number(t, f->seen);
 	text_printf(t, " occurrence%s", plural_s(f->seen));
-	if (f->side[0].host)
+	if (!f->clusters)
 		return;
 	text_printf(t, ", ");
 	describe_number(t, f->clusters);

@@ -26,6 +26,10 @@ static void add_side(struct text *t, const struct options *o, const struct findi
 	add_stack(t, o, s->host && o->show_backtrace != BACKTRACE_YES ? NULL : site->loc);
 	if (site->ptx_line)
 		text_printf(t, "\n    %s [%s:%u]", site->ptx, site->module, site->ptx_line);
+	if (s->call && !(s->host && s->call == s->site) && o->show_backtrace == BACKTRACE_YES) {
+		text_printf(t, "\n  issued by %s", s->api);
+		add_stack(t, o, site_get(s->call)->loc);
+	}
 	text_printf(t, "\n");
 }
 

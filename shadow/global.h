@@ -163,6 +163,12 @@ void global_shadow_touch(struct global_shadow *s, struct global_accessor *a,
 /* Records the access `now`, a GR_WHOLE of these bytes, in any order. */
 void global_shadow_touch_whole(struct global_shadow *s, struct global_accessor *a,
 	const struct global_record *now, const struct global_span *spans, size_t nspans);
+/* Calls each() for the accesses that are remembered: of `granules` granules from addr on, the bytes of
+ * `mask` in each. For reads that many threads made in the same way, the record is that of one of them.
+ * No thread may access the shadow at that time. */
+typedef void global_each(void *user, const struct global_record *r, uint64_t addr, uint32_t granules,
+	uint16_t mask);
+void global_shadow_each(struct global_shadow *s, global_each *each, void *user);
 /* Forgets all accesses to these bytes, as after a new allocation. */
 void global_shadow_forget(struct global_shadow *s, uint64_t addr, uint64_t bytes);
 

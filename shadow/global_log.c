@@ -379,6 +379,28 @@ void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes)
 	}
 }
 
+static void each_listed(const struct zone *z, global_each *each, void *user)
+{
+	for (size_t i = 0; i < z->log.n; i++) {
+		const struct logged *t = z->log.at[i].t;
+		const struct part *p = &t->part[z->log.at[i].part];
+		struct global_record r = t->r;
+
+		if (t->nreaders)
+			r = logged_record(t, &t->reader[0]);
+		for (uint32_t k = p->first; k < p->first + p->n; k++)
+			each(user, &r, t->piece[k].addr, t->piece[k].granules, t->piece[k].mask);
+	}
+}
+
+void global_log_each(struct global_log *l, global_each *each, void *user)
+{
+	for (uint32_t i = 0; l->nzones && i < ZONES; i++)
+		for (const struct zone *z = l->zone[i]; z; z = z->next)
+			if (!z->flushed)
+				each_listed(z, each, user);
+}
+
 /* ---- lifetimes ---- */
 
 struct global_log *global_log_open(void)

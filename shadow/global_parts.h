@@ -135,6 +135,8 @@ struct global_log *global_log_open(void);
 void global_log_close(struct global_log *l);
 /* Moves the logged accesses of these bytes to the granules. */
 void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes);
+/* global_shadow_each() for the logged accesses. */
+void global_log_each(struct global_log *l, global_each *each, void *user);
 size_t global_log_footprint(const struct global_log *l);
 uint64_t global_log_dropped(const struct global_log *l);
 

@@ -73,6 +73,16 @@ void check_truncate(struct check *k, uint32_t cluster);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
+/* The accesses of this launch to global memory: bytes [addr, addr + bytes), the instruction, what it
+ * is. Of each byte at least one write, if there was one, and else at least one read. */
+struct check_range {
+	uint64_t addr, bytes;
+	uint32_t site;
+	bool write;
+	bool strong;               /* at scope gpu or wider */
+	bool observes;             /* a strong read whose value is used */
+};
+void check_accesses(struct check *k, void (*each)(void *user, const struct check_range *r), void *user);
 /* Has a thread waited successfully for an mbarrier on which none has arrived? */
 bool check_idle_waits(const struct check *k);
 /* Replaces the edit of the i-th of these findings. hint: its hint remains true. */

@@ -5,6 +5,7 @@
 #include "libconsan/event/event.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static _Thread_local bool reported; /* by launch_refused() or lookup_failed(), in this call */
@@ -25,13 +26,15 @@ static uint32_t report(const char *rule, const char *kernel, int error, const ch
 	char text[200];
 	bool implicit;
 	uint32_t python;
+	char *frames;
 
 	if (is_answer(error))
 		return 0;
 	call.stack = consan_host_stack(&call.name);
 	implicit = consan_call_implicit(call.stack);
-	python_launches();
-	python = python_stack();
+	frames = python_frames();
+	python = frames ? python_stack(frames) : 0;
+	free(frames);
 	if (python)
 		call.stack = python;
 	snprintf(text, sizeof text, "%s: %s", row && row->rt ? row->rt : row && row->drv ? row->drv

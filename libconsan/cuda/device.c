@@ -1,6 +1,6 @@
 /* device: the emulated GPUs of this process: the consan session behind it, the sticky
  * errors, and the properties. */
-#include "internal.h"
+#include "queue.h"
 
 #include "libconsan/base/base.h"
 
@@ -55,12 +55,14 @@ static char *record_path(const char *dir)
 
 static void before_fork(void)
 {
+	pthread_mutex_lock(&queue.lock);
 	pthread_mutex_lock(&device.lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The child cannot use the parent's session: the session's threads do not exist in the
@@ -72,6 +74,7 @@ static void after_fork_child(void)
 		device.broken = cudaErrorInitializationError;
 	}
 	pthread_mutex_unlock(&device.lock);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 /* The newest image in the program's file determines the emulated architecture; if it has none, what
@@ -89,9 +92,15 @@ static void hint_architectures(struct consan *c)
 
 static uint32_t host_stack(void)
 {
-	const uint32_t python = python_stack();
+	const uint32_t issued = caller_stack();
 
-	return python ? python : consan_host_stack(NULL);
+	return issued ? issued : consan_host_stack(NULL);
+}
+
+static void finish(void)
+{
+	if (device.c && !device.forked)
+		engine_wait_all(-1);
 }
 
 static int open_session(void)
@@ -114,6 +123,8 @@ static int open_session(void)
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	hint_architectures(device.c);
+	/* runs before the functions of the program that were registered before its first call */
+	atexit(finish);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
 }
@@ -145,6 +156,18 @@ struct consan *device_session(void)
 const struct consan_device *device_info(void)
 {
 	return consan_device(device.c);
+}
+
+bool device_blocks(void)
+{
+	const char *all = getenv("CUDA_LAUNCH_BLOCKING");
+
+	return (all && *all && strcmp(all, "0")) || consan_blocks(device.c);
+}
+
+int device_broken(int which)
+{
+	return device.broken ? device.broken : device.sticky[which];
 }
 
 void device_fault(int which, int error)
@@ -244,13 +267,13 @@ static void halt(void)
 	_exit(status);
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e)
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e)
 {
 	enum consan_status status;
 
-	python_launches();
 	atomic_fetch_add(&device.launching, 1);
-	status = consan_launch(device.c, l, e);
+	status = consan_launch_op(device.c, l, op, e);
 	atomic_fetch_sub(&device.launching, 1);
 	halt();
 	return status;
@@ -321,6 +344,7 @@ __attribute__((destructor)) static void close_session(void)
 {
 	if (!device.c || device.forked)
 		return;
+	engine_wait_all(-1);
 	python_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))

@@ -36,8 +36,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	int error = check_device(device, &device);
 
-	if (!error)
+	if (!error) {
+		stream_sync_all(device);
 		device_reset(device);
+	}
 	return drv(error);
 }
 
@@ -196,14 +198,16 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
 
 CUresult cuCtxSynchronize(void)
 {
-	stream_host_waited();
-	return drv(drv_ready());
+	int error = drv_ready();
+
+	return drv(error ? error : stream_sync_all(device_now()));
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context)
 {
-	stream_host_waited();
-	return drv(cuda_context_of(context) ? device_ready() : cudaErrorDeviceUninitialized);
+	struct context *c = cuda_context_of(context);
+
+	return drv(c ? stream_sync_all(c->device) : cudaErrorDeviceUninitialized);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)

@@ -268,7 +268,7 @@ static CUresult go(struct launch *l, CUstream stream, void **args, void **extra)
 		error = pack(l, args, extra);
 	op.launch = *l;
 	if (!error)
-		return drv(stream_issue(stream, &op));
+		return drv(stream_issue(stream, &op, false));
 	op_free(&op);
 	return drv(launch_refused(NULL, l, error));
 }
@@ -316,5 +316,5 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user)
 {
 	struct op op = { .kind = OP_HOST, .host = { call, user } };
 
-	return drv(call ? stream_issue(stream, &op) : cudaErrorInvalidValue);
+	return drv(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }

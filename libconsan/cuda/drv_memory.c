@@ -62,7 +62,7 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 
 	if (!s || s->capture)
 		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
-	return cuMemFree_v2(at);
+	return ready(mem_free_async(host(at), stream));
 }
 
 CUresult cuMemAllocHost_v2(void **at, size_t bytes)
@@ -222,21 +222,28 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdevic
 
 /* ---- copies ---- */
 
-static CUresult copy(const struct copy *c, CUstream stream)
+static CUresult copy(const struct copy *c, CUstream stream, bool blocking)
 {
 	struct op op = { .kind = OP_COPY, .copy = *c };
 	int error = drv_ready();
 
 	if (!error)
 		error = copy_check(c);
-	return drv(error ? error : stream_issue(stream, &op));
+	return drv(error ? error : stream_issue(stream, &op, blocking));
 }
 
 static CUresult line(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, CUstream stream)
 {
 	struct copy c = copy_line(dst, src, n, kind);
 
-	return copy(&c, stream);
+	return copy(&c, stream, false);
+}
+
+static CUresult line_now(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
+{
+	struct copy c = copy_line(dst, src, n, kind);
+
+	return copy(&c, NULL, true);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)
@@ -246,7 +253,7 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stre
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t n)
 {
-	return cuMemcpyAsync(dst, src, n, NULL);
+	return line_now(host(dst), host(src), n, cudaMemcpyDefault);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstream stream)
@@ -256,7 +263,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t n, CUstre
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t n)
 {
-	return cuMemcpyHtoDAsync_v2(dst, src, n, NULL);
+	return line_now(host(dst), src, n, cudaMemcpyHostToDevice);
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream stream)
@@ -266,7 +273,7 @@ CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t n, CUstream str
 
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t n)
 {
-	return cuMemcpyDtoHAsync_v2(dst, src, n, NULL);
+	return line_now(dst, host(src), n, cudaMemcpyDeviceToHost);
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream stream)
@@ -276,7 +283,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstre
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t n)
 {
-	return cuMemcpyDtoDAsync_v2(dst, src, n, NULL);
+	return line_now(host(dst), host(src), n, cudaMemcpyDeviceToDevice);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,
@@ -311,15 +318,15 @@ static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
 	return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
-static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream stream)
+static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream stream, bool blocking)
 {
 	if (c->dst && c->src)
-		return copy(c, stream);
+		return copy(c, stream, blocking);
 	remark(REMARK_CALL_UNSUPPORTED, "%s of an array", call);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+static CUresult copy_box_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool blocking)
 {
 	struct copy c;
 
@@ -330,20 +337,25 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
 		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, 0,
 			p->srcPitch, 0), p->srcPitch,
 		p->WidthInBytes, p->Height, kind_of(p->dstMemoryType, p->srcMemoryType));
-	return copy_or_refuse(&c, "cuMemcpy2D", stream);
+	return copy_or_refuse(&c, "cuMemcpy2D", stream, blocking);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+	return copy_box_2d(p, stream, false);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
 {
-	return cuMemcpy2DAsync_v2(p, NULL);
+	return copy_box_2d(p, NULL, true);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
 {
-	return cuMemcpy2DAsync_v2(p, NULL);
+	return copy_box_2d(p, NULL, true);
 }
 
-CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
 {
 	struct copy c;
 
@@ -357,18 +369,23 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
 	c.depth = p->Depth;
 	c.dst_slice = p->dstPitch * p->dstHeight;
 	c.src_slice = p->srcPitch * p->srcHeight;
-	return copy_or_refuse(&c, "cuMemcpy3D", stream);
+	return copy_or_refuse(&c, "cuMemcpy3D", stream, blocking);
+}
+
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+	return copy_box_3d(p, stream, false);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
 {
-	return cuMemcpy3DAsync_v2(p, NULL);
+	return copy_box_3d(p, NULL, true);
 }
 
 /* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
 
 static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit, size_t width,
-	size_t rows, CUstream stream)
+	size_t rows, CUstream stream, bool blocking)
 {
 	struct op op = { .kind = OP_FILL, .fill = { .dst = host(at), .pitch = pitch,
 		.value = value, .unit = unit, .width = width, .height = rows, .depth = 1 } };
@@ -376,27 +393,27 @@ static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit
 
 	if (!error)
 		error = fill_check(&op.fill);
-	return drv(error ? error : stream_issue(stream, &op));
+	return drv(error ? error : stream_issue(stream, &op, blocking));
 }
 
 #define FILLS(bits, type) \
 	CUresult cuMemsetD##bits##Async(CUdeviceptr at, type value, size_t n, CUstream stream) \
 	{ \
-		return fill(at, 0, value, bits / 8, n, 1, stream); \
+		return fill(at, 0, value, bits / 8, n, 1, stream, false); \
 	} \
 	CUresult cuMemsetD##bits##_v2(CUdeviceptr at, type value, size_t n) \
 	{ \
-		return fill(at, 0, value, bits / 8, n, 1, NULL); \
+		return fill(at, 0, value, bits / 8, n, 1, NULL, true); \
 	} \
 	CUresult cuMemsetD2D##bits##Async(CUdeviceptr at, size_t pitch, type value, size_t width, \
 		size_t rows, CUstream stream) \
 	{ \
-		return fill(at, pitch, value, bits / 8, width, rows, stream); \
+		return fill(at, pitch, value, bits / 8, width, rows, stream, false); \
 	} \
 	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr at, size_t pitch, type value, size_t width, \
 		size_t rows) \
 	{ \
-		return fill(at, pitch, value, bits / 8, width, rows, NULL); \
+		return fill(at, pitch, value, bits / 8, width, rows, NULL, true); \
 	}
 FILLS(8, unsigned char)
 FILLS(16, unsigned short)

@@ -31,16 +31,12 @@ CUresult cuStreamDestroy_v2(CUstream stream)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-	struct stream *s = stream_of(stream);
-
-	stream_host_waited();
-	return after_ready(!s ? cudaErrorInvalidResourceHandle
-		: s->capture ? cudaErrorStreamCaptureUnsupported : 0);
+	return after_ready(stream_sync(stream, false));
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
-	return cuStreamSynchronize(stream);
+	return after_ready(stream_sync(stream, true));
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
@@ -127,12 +123,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)
 {
-	int error = drv_ready();
-
-	if (!call || !stream_of(stream))
-		return call ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
-	call(stream, drv(error), user);
-	return drv(error);
+	return after_ready(stream_callback(stream, NULL, call, user));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t n, unsigned flags)
@@ -166,12 +157,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 
 CUresult cuEventQuery(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, true));
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-	return after_ready(cuda_event_query(event));
+	return after_ready(cuda_event_sync(event, false));
 }
 
 CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
@@ -188,7 +179,7 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-	return after_ready(stream_capture_begin(stream, NULL));
+	return after_ready(stream_capture_begin(stream, NULL, NULL, 0));
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
@@ -199,7 +190,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *state)
 {
-	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL));
+	return drv(stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, NULL, NULL,
+		NULL, NULL));
 }
 
 CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state, cuuint64_t *id,
@@ -207,16 +199,12 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *state
 {
 	unsigned long long number = 0;
 	int error = stream_capture_state(stream, (enum cudaStreamCaptureStatus *)state, &number,
-		(struct graph **)graph);
+		(struct graph **)graph, (const void *const **)after, nafter);
 
 	if (id)
 		*id = number;
-	if (after)
-		*after = NULL;
 	if (edges)
 		*edges = NULL;
-	if (nafter)
-		*nafter = 0;
 	return drv(error);
 }
 
@@ -248,16 +236,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 {
 	struct graph *g = graph_of(graph);
 
-	return after_ready(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
+	return after_ready(g ? stream_capture_begin(stream, g, (const void *const *)after,
+		nafter) : cudaErrorInvalidValue);
 }
 
-/* Nodes run in the order in which they are captured, which respects any dependencies. */
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
 	const CUgraphEdgeData *edge, size_t n, unsigned flags)
 {
-	struct stream *s = stream_of(stream);
-
-	return after_ready(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
+	return after_ready(stream_capture_depend(stream, (const void *const *)nodes, n,
+		flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned flags)
@@ -278,7 +265,7 @@ static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, uns
 			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
 		error = fill_check(&op.fill);
 		if (!error)
-			error = stream_issue(stream, &op);
+			error = stream_issue(stream, &op, false);
 	}
 	return after_ready(error);
 }

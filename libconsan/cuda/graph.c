@@ -1,6 +1,6 @@
 /* graph: CUDA graphs, lists of operations that run when the graph is launched (internal.h
  * explains the order of nodes). */
-#include "internal.h"
+#include "queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,15 +104,62 @@ struct node *graph_find(const struct graph *g, const struct node *of)
 	return NULL;
 }
 
-int graph_run(const struct graph *g)
+/* Adds the nodes after `first`. Returns a reference to a task after all of them. */
+static struct task *expand(const struct graph *g, struct stream *s, struct caller *from,
+	struct task *first, struct order_op *order)
 {
-	int error = 0;
-	size_t i;
+	VEC(struct task *) task = { 0 }, after = { 0 };
+	VEC(struct order_op *) did = { 0 }, behind = { 0 };
+	struct op none = { .kind = OP_EMPTY };
+	struct task *last;
 
-	for (i = 0; i < g->node.n && !error; i++)
-		if (!g->node.at[i]->off)
-			error = op_run(&g->node.at[i]->op);
-	return error;
+	number_nodes(g);
+	for (size_t i = 0; i < g->node.n; i++) {
+		const struct node *n = g->node.at[i];
+		struct op op = n->off || n->op.kind == OP_GRAPH ? none : op_dup(&n->op);
+		struct task *t;
+
+		after.n = behind.n = 0;
+		vec_push(&after, first);
+		for (size_t k = 0; k < n->after.n; k++) {
+			vec_push(&after, task.at[n->after.at[k]->place]);
+			vec_push(&behind, did.at[n->after.at[k]->place]);
+		}
+		vec_push(&did, hb_issue_node(order, behind.at, behind.n, &n->op));
+		t = queue_add_after(s, &op, from, after.at, after.n);
+		t->order = order_op_get(hb(), did.at[i]);
+		if (n->op.kind == OP_GRAPH && !n->off) {
+			struct task *child = expand(n->op.graph, s, from, t, did.at[i]);
+
+			task_put(t);
+			t = child;
+		}
+		vec_push(&task, t);
+	}
+	vec_push(&task, task_get(first));
+	last = queue_add_after(s, &none, NULL, task.at, task.n);
+	for (size_t i = 0; i < task.n; i++)
+		task_put(task.at[i]);
+	order_join_nodes(hb(), order, did.at, did.n);
+	for (size_t i = 0; i < did.n; i++)
+		order_op_put(hb(), did.at[i]);
+	vec_free(&task);
+	vec_free(&after);
+	vec_free(&did);
+	vec_free(&behind);
+	return last;
+}
+
+struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
+	struct order_op *order)
+{
+	struct op none = { .kind = OP_EMPTY };
+	struct task *first = queue_add(s, &none, from, NULL), *last = expand(g, s, from, first, order);
+
+	task_put(first);
+	task_put(s->tail);
+	s->tail = task_get(last);
+	return last;
 }
 
 static void node_free(struct node *n)
@@ -309,7 +356,7 @@ int graph_launch(const void *exec, const void *stream)
 	if (!g)
 		return cudaErrorInvalidValue;
 	op.graph = graph_dup(g, true);
-	return stream_issue(stream, &op);
+	return stream_issue(stream, &op, false);
 }
 
 int graph_nodes(const void *graph, void **nodes, size_t *n)

@@ -3,7 +3,7 @@
  * that it was made from. Does not interpret PTX. */
 #include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
-#include "internal.h"
+#include "queue.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -408,6 +408,7 @@ void image_close(struct image *im)
 {
 	size_t i;
 
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	handle_drop(im, HANDLE_IMAGE);
 	for (i = 0; i < im->func.n; i++) {

@@ -7,8 +7,8 @@
  *    must know at once, and holds no lock while it calls back into the program.
  *  - Functions that return int return an error in the numbering of enum cudaError, 0 for
  *    success. CUresult has the same numbers where both APIs have the error.
- *  - Each asynchronous operation is a struct op. stream_issue() runs it at once or captures
- *    it into a graph.
+ *  - Each asynchronous operation is a struct op. stream_issue() adds it to the queue (queue.h) or
+ *    captures it into a graph.
  *  - Handles that the program passes are looked up in handle_map.h before they are used. */
 #ifndef CONSAN_CUDA_INTERNAL_H
 #define CONSAN_CUDA_INTERNAL_H
@@ -26,11 +26,14 @@ int device_ready(void);
 int device_open(void);                          /* the same, but for a fault */
 struct consan *device_session(void);               /* after device_ready() */
 const struct consan_device *device_info(void);   /* after device_ready() */
+bool device_blocks(void);                       /* --launch-blocking or CUDA_LAUNCH_BLOCKING=1 */
 /* Sets the sticky error of a device; the first one stays. */
 void device_fault(int device, int error);
+int device_broken(int device);                  /* the sticky error, or 0 */
 void device_reset(int device);                  /* clears it */
-/* consan_launch() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct consan_err *e);
+/* consan_launch_op() in this session. */
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+	struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* consan_call_failed() in this session, if it can be opened and --report-api-errors wants it. */
@@ -172,8 +175,12 @@ struct image *image_of(const void *handle); /* NULL: not a live handle */
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
-int mem_free(void *at);              /* device and managed; NULL is fine */
-int mem_free_host(void *at);
+int mem_free(void *at);              /* device and managed; NULL is fine; waits for all work */
+int mem_free_async(void *at, const void *stream); /* cudaFreeAsync() */
+bool mem_pageable(const void *at);   /* host memory that the GPU cannot access */
+bool mem_on_device(const void *at);  /* neither that, nor page-locked nor managed */
+void mem_release(void *at);          /* runs OP_FREE */
+int mem_free_host(void *at);         /* waits for all work */
 int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
@@ -194,6 +201,7 @@ struct copy {
 	size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
+	void *staged;                /* a copy of the source that is read instead; owned; or NULL */
 };
 struct fill {
 	void *dst;
@@ -207,6 +215,8 @@ struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_
 	size_t width, size_t height, enum cudaMemcpyKind kind);
 int copy_check(const struct copy *c);
 void copy_run(const struct copy *c);
+void copy_stage(struct copy *c);     /* the source may change afterwards */
+size_t copy_bytes(const struct copy *c);
 int fill_check(const struct fill *f);
 void fill_run(const struct fill *f);
 
@@ -246,7 +256,7 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n);
 /* Refuses what the emulated GPU would refuse, and sets the cluster that the kernel requires. */
 int launch_check(struct launch *l);
 int launch_check_on(struct launch *l, const void *stream); /* and of which the stream is */
-int launch_run(const struct launch *l);
+int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
 int launch_refused(const void *handle, const struct launch *l, int error);
@@ -260,36 +270,49 @@ int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
 /* ---- the Python package (python.c) ---- */
-void python_launches(void); /* a launch begins: remembers the Python frames of this thread */
-uint32_t python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
+/* The Python frames of this thread, one in a line; NULL: it runs no Python code. The caller free()s
+ * them. Not to be called with a lock, as it takes the interpreter's. */
+char *python_frames(void);
+uint32_t python_stack(const char *frames); /* a site; 0: none */
 bool python_program(void);  /* is it a Python program? */
 void python_end(void);      /* writes the remarks before the session is closed */
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH };
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE };
 struct op {
 	enum op_kind kind;
 	union {
 		struct launch launch;
 		struct copy copy;
 		struct fill fill;
-		struct { void (*call)(void *user); void *user; } host;
+		struct { void (*call)(void *user); void *user; bool always; } host; /* always:
+				also after a fault */
 		struct graph *graph; /* a child graph, owned */
+		void *at;            /* OP_FREE: memory, by mem_free_async() */
 	};
 };
-int op_run(const struct op *op);
+/* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
+int op_run(const struct op *op, struct order_op *order);
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
+size_t op_bytes(const struct op *op); /* staged memory */
 
 struct graph;
+struct node;
+struct task;
 struct stream {
 	int device;
 	unsigned flags;
 	int priority;
 	unsigned long long id;
-	struct graph *capture;       /* operations go into this graph; NULL: they run at once */
+	unsigned refs;               /* of the handle and of tasks; under the lock of the queue */
+	struct task *tail;           /* the last task (queue.h), or NULL; owns a reference */
+	struct graph *capture;       /* operations go into this graph; NULL: into the queue */
+	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
+	bool has_line;               /* line is open */
+	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
 	unsigned long long waits;    /* ... issued after this many waits by the host */
 };
@@ -298,31 +321,45 @@ struct cuda_event {
 	int device;
 	unsigned flags;
 	bool recorded;
-	double at;                   /* when, in seconds of CLOCK_MONOTONIC */
+	struct task *task;           /* that recorded it last; owns a reference */
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
+	VEC(struct node *) front;    /* ... after these nodes */
+	struct order_event order;
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
-/* Takes ownership of the contents of op: they are freed here or kept in the graph. */
-int stream_issue(const void *handle, struct op *op);
+struct stream *stream_legacy(int device);
+struct stream *stream_per_thread(int device);
+/* Takes ownership of the contents of op, which goes to the queue, or the graph of a capture.
+ * blocking: of a call without a stream, such as cudaMemcpy(). Copies and fills return as
+ * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
+ * staged or done, a blocking one is done unless it only accesses the device. */
+int stream_issue(const void *handle, struct op *op, bool blocking);
+/* One of the calls is not NULL: the function gets the stream and the error state. */
+int stream_callback(const void *handle, cudaStreamCallback_t rt_call, CUstreamCallback drv_call,
+	void *user);
 int stream_wait(const void *handle, const void *event);
-/* The host waited for the device: earlier work has ended before any later launch starts. */
-void stream_host_waited(void);
+/* The host waits for a stream, or for all work. query: cudaErrorNotReady, if it cannot be done as
+ * long as the host does nothing. */
+int stream_sync(const void *handle, bool query);
+int stream_sync_all(int device); /* -1: of all devices */
 int cuda_event_new(struct cuda_event **out, unsigned flags);
 struct cuda_event *cuda_event_of(const void *handle);
 int cuda_event_record(const void *handle, const void *stream);
 int cuda_event_free(const void *handle);
-int cuda_event_query(const void *handle);
+int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
 
 /* Capture: from begin to end, operations of the stream go into a graph. */
-int stream_capture_begin(const void *handle, struct graph *into);
+int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n);
+/* The next node that is captured depends on these as well, or (set) on no others. */
+int stream_capture_depend(const void *handle, const void *const *after, size_t n, bool set);
 int stream_capture_end(const void *handle, struct graph **out);
 bool stream_any_capture(void); /* is a capture in progress? */
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
-	unsigned long long *id, struct graph **graph);
+	unsigned long long *id, struct graph **graph, const void *const **after, size_t *nafter);
 
 /* A graph holds its operations in an order that respects the dependencies: that in which they were
  * added, until graph_depend() changes it. A node that is captured depends on the one before it. */
@@ -364,13 +401,36 @@ int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
 int graph_release(struct graph *g, const void *object, unsigned count);
-int graph_run(const struct graph *g);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+/* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
+ * a reference to the last task. Under the lock of the queue. */
+struct caller;
+struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
+	struct order_op *order);
 int graph_launch(const void *exec, const void *stream);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* ---- happens-before of the host API (hb.c) ---- */
+
+struct order *hb(void); /* after device_ready() */
+order_line hb_line(struct stream *s);
+void hb_stream_closed(struct stream *s);
+/* An operation is issued; the caller owns the result. */
+struct order_op *hb_issue(struct stream *s, const struct op *op);
+struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
+	size_t nafter, const struct op *op);
+/* It has run: tells the accesses of a copy or fill. */
+void hb_done(struct order_op *o, const struct op *op);
+/* The call that issued it returns: what the host knows (order/calls.def). */
+void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+bool hb_stream_waited(struct stream *s);
+void hb_device_waited(int device); /* -1: all devices */
+void hb_record(struct cuda_event *e, struct stream *s);
+void hb_wait(struct stream *s, const struct cuda_event *e);
+void hb_event_waited(const struct cuda_event *e);
 
 #endif

@@ -255,13 +255,13 @@ int lookup_failed(const char *name, const void *handle, int error)
 	return error;
 }
 
-int launch_run(const struct launch *l)
+int launch_run(const struct launch *l, struct order_op *op)
 {
 	struct consan_launch x = { .kernel = l->func->kernel,
 		.shared_dynamic = (uint32_t)l->shared, .params = l->params,
 		.cooperative = l->cooperative, .programmatic = l->programmatic, .queue = l->queue };
 	struct consan_err e = { 0 };
-	int error = device_ready();
+	int error = device_broken(l->func->device);
 
 	if (error)
 		return error;
@@ -269,7 +269,7 @@ int launch_run(const struct launch *l)
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
 	memcpy(x.preferred, l->preferred, sizeof x.preferred);
-	switch (device_launch(&x, &e)) {
+	switch (device_launch(&x, op, &e)) {
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:

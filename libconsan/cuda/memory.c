@@ -124,27 +124,61 @@ int mem_alloc_host(void **at, size_t bytes, unsigned flags)
 	return error;
 }
 
-static int release(void *at, bool host)
+/* Ends the life of an allocation, as far as the program can name it. An error: it was not allocated
+ * here, such as a variable of a module, or registered memory. */
+static int forget(void *at, bool host)
 {
 	enum consan_mem kind;
 	uint64_t bytes;
 	void *base;
-	int device, error = device_ready();
 
-	if (error || !at)
-		return error;
-	/* not allocated here: a variable of a module, or registered memory */
 	if (!handle_get(at, HANDLE_MEMORY)
 			|| !consan_mem_find(device_session(), at, &base, &bytes, &kind)
 			|| (kind == CONSAN_MEM_HOST) != host)
 		return cudaErrorInvalidValue;
-	device = consan_mem_device(at);
 	handle_drop(at, HANDLE_MEMORY);
-	if (!consan_free(device_session(), at))
-		return cudaErrorInvalidValue;
-	in_use[device] -= bytes;
 	handle_drop(at, HANDLE_HOST);
 	return 0;
+}
+
+void mem_release(void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	int device;
+
+	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind))
+		return;
+	device = consan_mem_device(at);
+	if (consan_free(device_session(), at))
+		in_use[device] -= bytes;
+}
+
+static int release(void *at, bool host)
+{
+	int error = at ? stream_sync_all(-1) : device_ready();
+
+	if (error || !at)
+		return error;
+	error = forget(at, host);
+	if (!error)
+		mem_release(at);
+	return error;
+}
+
+int mem_free_async(void *at, const void *stream)
+{
+	struct op op = { .kind = OP_FREE, .at = at };
+	int error = device_ready();
+
+	if (error || !at)
+		return error;
+	if (stream_any_capture())
+		return mem_free(at);
+	error = forget(at, false);
+	return error ? error : stream_issue(stream, &op, false);
 }
 
 /* CUDA forbids cudaFree() during most captures. PyTorch without its caching allocator calls it for
@@ -181,7 +215,7 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 
 int mem_unregister(void *at)
 {
-	int error = device_ready();
+	int error = stream_sync_all(-1);
 
 	if (error)
 		return error;
@@ -223,6 +257,24 @@ int mem_check(const void *at, size_t bytes)
 			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
 		return cudaErrorInvalidValue;
 	return 0;
+}
+
+bool mem_pageable(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	return !consan_mem_find(device_session(), at, &base, &bytes, &kind);
+}
+
+bool mem_on_device(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	return consan_mem_find(device_session(), at, &base, &bytes, &kind) && kind == CONSAN_MEM_DEVICE;
 }
 
 /* ---- copies ---- */
@@ -281,6 +333,24 @@ void copy_run(const struct copy *c)
 			memmove((char *)c->dst + z * c->dst_slice + y * c->dst_pitch,
 				(const char *)c->src + z * c->src_slice + y * c->src_pitch,
 				c->width);
+}
+
+size_t copy_bytes(const struct copy *c)
+{
+	return c->width * c->height * c->depth;
+}
+
+void copy_stage(struct copy *c)
+{
+	struct copy in = *c;
+
+	in.dst = c->staged = base_alloc(copy_bytes(c) + 1);
+	in.dst_pitch = c->width;
+	in.dst_slice = c->width * c->height;
+	copy_run(&in);
+	c->src = c->staged;
+	c->src_pitch = in.dst_pitch;
+	c->src_slice = in.dst_slice;
 }
 
 int fill_check(const struct fill *f)

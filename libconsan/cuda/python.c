@@ -1,11 +1,12 @@
 /* python: what the Python package (libconsan/python) asks of the process under consan-run; it finds
  * these functions by name. The functions of consan.h themselves are not exported: a program may be
  * linked with libconsan. */
-#include "internal.h"
+#include "queue.h"
 
 #include "libconsan/event/event.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,31 +16,93 @@ void *consan_run_function(const char *name);
 struct consan *consan_run_session(void);
 void consan_run_remark(const char *text);
 void consan_run_recover(void);
+void consan_run_wait(void);
 void consan_run_operator(const char *framework, const char *name);
 void consan_run_on_stack(size_t (*frames)(char *to, size_t n));
 
 /* ---- the session ---- */
 
+/* These act on the state of the program after all that it has issued. */
+
 static enum consan_status launch(struct consan *c, const struct consan_launch *l, size_t size,
 	struct consan_err *e)
 {
-	python_launches();
-	return consan_launch_sized(c, l, size, e);
+	struct caller *from = caller_here();
+	enum consan_status status;
+
+	engine_wait_all(-1);
+	caller_set(from);
+	status = consan_launch_sized(c, l, size, e);
+	caller_set(NULL);
+	if (from)
+		caller_put(from);
+	return status;
+}
+
+static size_t findings(struct consan *c)
+{
+	engine_wait_all(-1);
+	return consan_findings(c);
+}
+
+static size_t errors(struct consan *c)
+{
+	engine_wait_all(-1);
+	return consan_errors(c);
+}
+
+static size_t kernels(struct consan *c)
+{
+	engine_wait_all(-1);
+	return consan_kernels(c);
+}
+
+static bool write_report(struct consan *c, const char *path, struct consan_err *e)
+{
+	engine_wait_all(-1);
+	return consan_write_report(c, path, e);
+}
+
+static void clear(struct consan *c)
+{
+	engine_wait_all(-1);
+	consan_clear(c);
+}
+
+static bool release(struct consan *c, void *at)
+{
+	engine_wait_all(-1);
+	return consan_free(c, at);
+}
+
+static bool unregister(struct consan *c, void *at)
+{
+	engine_wait_all(-1);
+	return consan_mem_unregister(c, at);
+}
+
+static void unload(struct consan_module *m)
+{
+	engine_wait_all(-1);
+	consan_unload(m);
 }
 
 /* A function of consan.h that can be used on the session of the program; NULL: no such one. */
 VISIBLE void *consan_run_function(const char *name)
 {
 	static const struct { const char *name; void (*call)(void); } all[] = {
-#define F(name) { #name, (void (*)(void))name }
-		F(consan_version), F(consan_findings), F(consan_finding), F(consan_errors),
-		F(consan_describe), F(consan_kernels), F(consan_coverage), F(consan_write_report),
+#define AS(name, function) { #name, (void (*)(void))function }
+#define F(name) AS(name, name)
+		F(consan_version), AS(consan_findings, findings), F(consan_finding),
+		AS(consan_errors, errors), F(consan_describe), AS(consan_kernels, kernels),
+		F(consan_coverage), AS(consan_write_report, write_report),
 		F(consan_load_image), F(consan_load_file), F(consan_image_modules),
-		F(consan_unload), F(consan_kernel), F(consan_kernel_name),
-		F(consan_kernel_info_sized), F(consan_kernel_param), { "consan_launch_sized", (void (*)(void))launch },
-		F(consan_malloc), F(consan_free), F(consan_mem_register), F(consan_mem_unregister),
-		F(consan_clear),
+		AS(consan_unload, unload), F(consan_kernel), F(consan_kernel_name),
+		F(consan_kernel_info_sized), F(consan_kernel_param), AS(consan_launch_sized, launch),
+		F(consan_malloc), AS(consan_free, release), F(consan_mem_register),
+		AS(consan_mem_unregister, unregister), AS(consan_clear, clear),
 #undef F
+#undef AS
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -58,6 +121,7 @@ VISIBLE struct consan *consan_run_session(void)
  * ends that state, and frees nothing. */
 VISIBLE void consan_run_recover(void)
 {
+	engine_wait_all(-1);
 	for (int d = 0; d < CONSAN_DEVICES; d++)
 		device_reset(d);
 }
@@ -73,13 +137,19 @@ struct operator { char *framework, *name; uint64_t calls; };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct operator) operators;
 
+/* An operator is about to access memory of the device from the host. */
+VISIBLE void consan_run_wait(void)
+{
+	if (!stream_any_capture())
+		engine_wait_all(-1);
+}
+
 /* An operator of a framework ("ATen") was executed on the CPU instead of its kernel, which is
  * machine code without PTX: nothing of it is checked. The report says so. */
 VISIBLE void consan_run_operator(const char *framework, const char *name)
 {
 	size_t i = 0;
 
-	stream_host_waited(); /* no later launch overlaps what was launched before the operator */
 	pthread_mutex_lock(&lock);
 	while (i < operators.n && (strcmp(operators.at[i].name, name)
 			|| strcmp(operators.at[i].framework, framework)))
@@ -142,7 +212,6 @@ void python_end(void)
 enum { STACK_BYTES = 1 << 13, FRAMES = 32 };
 static size_t (*_Atomic write_frames)(char *to, size_t n);
 static _Atomic bool in_python;
-static _Thread_local char frames[STACK_BYTES]; /* of the launch in progress; "": none */
 
 /* frames: writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost
  * first, at most n bytes, and returns their number; 0: the thread runs no Python code. It is called
@@ -158,22 +227,26 @@ bool python_program(void)
 	return in_python;
 }
 
-void python_launches(void)
+char *python_frames(void)
 {
 	size_t (*call)(char *, size_t) = write_frames;
-	size_t n = call ? call(frames, sizeof frames - 1) : 0;
+	char text[STACK_BYTES];
+	size_t n = call ? call(text, sizeof text - 1) : 0;
 
-	frames[n < sizeof frames ? n : 0] = 0;
+	if (!n || n >= sizeof text)
+		return NULL;
+	text[n] = 0;
+	return base_strdup(text);
 }
 
-uint32_t python_stack(void)
+uint32_t python_stack(const char *frames)
 {
 	struct site_loc loc[FRAMES];
 	struct site s = { .loc = loc };
 	char text[STACK_BYTES], *rest = text, *line;
 	unsigned n = 0;
 
-	memcpy(text, frames, sizeof text);
+	snprintf(text, sizeof text, "%s", frames);
 	while (n < FRAMES && (line = strsep(&rest, "\n")) && *line) {
 		const char *file = strsep(&line, "\t"), *number = strsep(&line, "\t");
 

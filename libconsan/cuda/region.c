@@ -1,7 +1,7 @@
 /* region: the named regions of a program (the inline functions of consan/region.h find these
  * functions by name). Counts the errors in each region; the session decides which launches
  * are checked. */
-#include "internal.h"
+#include "queue.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,6 +20,8 @@ struct region {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct region) open;
 
+/* Launches belong to the region in which they are issued: they run before it ends. */
+
 /* Occurrences of errors since the region began (NULL: since the start). Requires the lock. */
 static uint64_t errors_in(const struct region *r)
 {
@@ -36,6 +38,7 @@ VISIBLE void consan_run_region_begin(const char *name)
 		free(r.name);
 		return;
 	}
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	r.errors = consan_errors_seen(device_session());
 	vec_push(&open, r);
@@ -47,6 +50,7 @@ VISIBLE size_t consan_run_region_end(void)
 {
 	uint64_t errors = 0;
 
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	if (open.n) {
 		errors = errors_in(&open.at[--open.n]);
@@ -62,6 +66,7 @@ VISIBLE bool consan_run_expect_clean(void)
 	const struct region *inner;
 	uint64_t errors;
 
+	engine_wait_all(-1);
 	pthread_mutex_lock(&lock);
 	inner = open.n ? &open.at[open.n - 1] : NULL;
 	errors = errors_in(inner);

@@ -161,15 +161,14 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags)
 
 cudaError_t cudaDeviceReset(void)
 {
+	stream_sync_all(device_now());
 	device_reset(device_now());
 	return cudaSuccess;
 }
 
-/* All work ran when it was issued: only a sticky error remains to be reported. */
 cudaError_t cudaDeviceSynchronize(void)
 {
-	stream_host_waited();
-	return rt(device_ready());
+	return rt(stream_sync_all(device_now()));
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value)

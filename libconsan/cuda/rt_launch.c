@@ -29,7 +29,7 @@ static int go(struct launch *l, void **args, cudaStream_t stream)
 		error = launch_pack(l, args, NULL, 0);
 	op.launch = *l;
 	if (!error)
-		return stream_issue(stream, &op);
+		return stream_issue(stream, &op, false);
 	op_free(&op);
 	return launch_refused(NULL, l, error);
 }
@@ -91,18 +91,13 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *use
 {
 	struct op op = { .kind = OP_HOST, .host = { call, user } };
 
-	return rt(call ? stream_issue(stream, &op) : cudaErrorInvalidValue);
+	return rt(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *user,
 	unsigned flags)
 {
-	int error = device_ready();
-
-	if (!call || !stream_of(stream))
-		return rt(call ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue);
-	call(stream, (cudaError_t)error, user);
-	return rt(error);
+	return rt(stream_callback(stream, call, NULL, user));
 }
 
 /* ---- kernel<<<...>>>: the configuration is pushed here and popped by the host stub ---- */

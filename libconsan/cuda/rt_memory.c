@@ -54,7 +54,7 @@ cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
 
 	if (!s)
 		return rt(cudaErrorInvalidResourceHandle);
-	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : cudaFree(at);
+	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : rt(mem_free_async(at, stream));
 }
 
 cudaError_t cudaMallocHost(void **at, size_t bytes)
@@ -156,12 +156,22 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 
 /* ---- copies ---- */
 
-static cudaError_t copy(const struct copy *c, cudaStream_t stream)
+static cudaError_t copy_any(const struct copy *c, cudaStream_t stream, bool blocking)
 {
 	struct op op = { .kind = OP_COPY, .copy = *c };
 	int error = copy_check(c);
 
-	return rt(error ? error : stream_issue(stream, &op));
+	return rt(error ? error : stream_issue(stream, &op, blocking));
+}
+
+static cudaError_t copy(const struct copy *c, cudaStream_t stream)
+{
+	return copy_any(c, stream, false);
+}
+
+static cudaError_t copy_now(const struct copy *c)
+{
+	return copy_any(c, NULL, true);
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind,
@@ -174,7 +184,9 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, enum cudaMemcp
 
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind)
 {
-	return cudaMemcpyAsync(dst, src, n, kind, NULL);
+	struct copy c = copy_line(dst, src, n, kind);
+
+	return copy_now(&c);
 }
 
 static int check_devices(int to, int from)
@@ -196,7 +208,9 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int 
 
 cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t n)
 {
-	return cudaMemcpyPeerAsync(dst, dst_device, src, src_device, n, NULL);
+	int error = check_devices(dst_device, src_device);
+
+	return error ? rt(error) : cudaMemcpy(dst, src, n, cudaMemcpyDeviceToDevice);
 }
 
 cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
@@ -210,7 +224,9 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size
 cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
 	size_t width, size_t rows, enum cudaMemcpyKind kind)
 {
-	return cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, rows, kind, NULL);
+	struct copy c = copy_plane(dst, dst_pitch, src, src_pitch, width, rows, kind);
+
+	return copy_now(&c);
 }
 
 static char *corner(const struct cudaPitchedPtr *p, struct cudaPos at)
@@ -247,25 +263,38 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t st
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *p)
 {
-	return cudaMemcpy3DAsync(p, NULL);
+	struct copy c;
+	int error = copy_3d(p, &c);
+
+	return error ? rt(error) : copy_now(&c);
+}
+
+static int peer_3d(const struct cudaMemcpy3DPeerParms *p, struct cudaMemcpy3DParms *one)
+{
+	int error = p ? check_devices(p->dstDevice, p->srcDevice) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	*one = (struct cudaMemcpy3DParms){ .srcArray = p->srcArray, .srcPos = p->srcPos,
+		.srcPtr = p->srcPtr, .dstArray = p->dstArray, .dstPos = p->dstPos,
+		.dstPtr = p->dstPtr, .extent = p->extent, .kind = cudaMemcpyDeviceToDevice };
+	return 0;
 }
 
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 {
 	struct cudaMemcpy3DParms one;
-	int error = p ? check_devices(p->dstDevice, p->srcDevice) : cudaErrorInvalidValue;
+	int error = peer_3d(p, &one);
 
-	if (error)
-		return rt(error);
-	one = (struct cudaMemcpy3DParms){ .srcArray = p->srcArray, .srcPos = p->srcPos,
-		.srcPtr = p->srcPtr, .dstArray = p->dstArray, .dstPos = p->dstPos,
-		.dstPtr = p->dstPtr, .extent = p->extent, .kind = cudaMemcpyDeviceToDevice };
-	return cudaMemcpy3DAsync(&one, stream);
+	return error ? rt(error) : cudaMemcpy3DAsync(&one, stream);
 }
 
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p)
 {
-	return cudaMemcpy3DPeerAsync(p, NULL);
+	struct cudaMemcpy3DParms one;
+	int error = peer_3d(p, &one);
+
+	return error ? rt(error) : cudaMemcpy3D(&one);
 }
 
 cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const size_t *bytes,
@@ -290,54 +319,75 @@ struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 
 /* ---- fills ---- */
 
-static cudaError_t fill(const struct fill *f, cudaStream_t stream)
+static cudaError_t fill(const struct fill *f, cudaStream_t stream, bool blocking)
 {
 	struct op op = { .kind = OP_FILL, .fill = *f };
 	int error = fill_check(f);
 
-	return rt(error ? error : stream_issue(stream, &op));
+	return rt(error ? error : stream_issue(stream, &op, blocking));
+}
+
+static struct fill fill_line(void *at, int value, size_t n)
+{
+	return (struct fill){ .dst = at, .value = (uint32_t)value, .unit = 1, .width = n,
+		.height = 1, .depth = 1 };
+}
+
+static struct fill fill_plane(void *at, size_t pitch, int value, size_t width, size_t rows)
+{
+	return (struct fill){ .dst = at, .pitch = pitch, .value = (uint32_t)value, .unit = 1,
+		.width = width, .height = rows, .depth = 1 };
+}
+
+static struct fill fill_box(const struct cudaPitchedPtr *to, int value, struct cudaExtent e)
+{
+	return (struct fill){ .dst = to->ptr, .pitch = to->pitch, .slice = to->pitch * to->ysize,
+		.value = (uint32_t)value, .unit = 1, .width = e.width, .height = e.height,
+		.depth = e.depth };
 }
 
 cudaError_t cudaMemsetAsync(void *at, int value, size_t n, cudaStream_t stream)
 {
-	struct fill f = { .dst = at, .value = (uint32_t)value, .unit = 1, .width = n,
-		.height = 1, .depth = 1 };
+	struct fill f = fill_line(at, value, n);
 
-	return fill(&f, stream);
+	return fill(&f, stream, false);
 }
 
 cudaError_t cudaMemset(void *at, int value, size_t n)
 {
-	return cudaMemsetAsync(at, value, n, NULL);
+	struct fill f = fill_line(at, value, n);
+
+	return fill(&f, NULL, true);
 }
 
 cudaError_t cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t rows,
 	cudaStream_t stream)
 {
-	struct fill f = { .dst = at, .pitch = pitch, .value = (uint32_t)value, .unit = 1,
-		.width = width, .height = rows, .depth = 1 };
+	struct fill f = fill_plane(at, pitch, value, width, rows);
 
-	return fill(&f, stream);
+	return fill(&f, stream, false);
 }
 
 cudaError_t cudaMemset2D(void *at, size_t pitch, int value, size_t width, size_t rows)
 {
-	return cudaMemset2DAsync(at, pitch, value, width, rows, NULL);
+	struct fill f = fill_plane(at, pitch, value, width, rows);
+
+	return fill(&f, NULL, true);
 }
 
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent e,
 	cudaStream_t stream)
 {
-	struct fill f = { .dst = to.ptr, .pitch = to.pitch, .slice = to.pitch * to.ysize,
-		.value = (uint32_t)value, .unit = 1, .width = e.width, .height = e.height,
-		.depth = e.depth };
+	struct fill f = fill_box(&to, value, e);
 
-	return fill(&f, stream);
+	return fill(&f, stream, false);
 }
 
 cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent e)
 {
-	return cudaMemset3DAsync(to, value, e, NULL);
+	struct fill f = fill_box(&to, value, e);
+
+	return fill(&f, NULL, true);
 }
 
 /* ---- hints: no effect, because managed memory does not move ---- */

@@ -94,16 +94,16 @@ static int place(const void *symbol, size_t count, size_t offset, char **at)
 	return 0;
 }
 
-static int copy_symbol(const struct copy *c, cudaStream_t stream)
+static int copy_symbol(const struct copy *c, cudaStream_t stream, bool blocking)
 {
 	struct op op = { .kind = OP_COPY, .copy = *c };
 	int error = copy_check(c);
 
-	return error ? error : stream_issue(stream, &op);
+	return error ? error : stream_issue(stream, &op, blocking);
 }
 
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t to_symbol(const void *symbol, const void *src, size_t count, size_t offset,
+	enum cudaMemcpyKind kind, cudaStream_t stream, bool blocking)
 {
 	struct copy c;
 	char *at;
@@ -112,17 +112,11 @@ cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t 
 	if (error)
 		return rt(error);
 	c = copy_line(at, src, count, kind);
-	return rt(copy_symbol(&c, stream));
+	return rt(copy_symbol(&c, stream, blocking));
 }
 
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
-	size_t offset, enum cudaMemcpyKind kind)
-{
-	return cudaMemcpyToSymbolAsync(symbol, src, count, offset, kind, NULL);
-}
-
-cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
-	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+static cudaError_t from_symbol(void *dst, const void *symbol, size_t count, size_t offset,
+	enum cudaMemcpyKind kind, cudaStream_t stream, bool blocking)
 {
 	struct copy c;
 	char *at;
@@ -131,13 +125,31 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t coun
 	if (error)
 		return rt(error);
 	c = copy_line(dst, at, count, kind);
-	return rt(copy_symbol(&c, stream));
+	return rt(copy_symbol(&c, stream, blocking));
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return to_symbol(symbol, src, count, offset, kind, stream, false);
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
+	size_t offset, enum cudaMemcpyKind kind)
+{
+	return to_symbol(symbol, src, count, offset, kind, NULL, true);
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count,
+	size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	return from_symbol(dst, symbol, count, offset, kind, stream, false);
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
 	size_t offset, enum cudaMemcpyKind kind)
 {
-	return cudaMemcpyFromSymbolAsync(dst, symbol, count, offset, kind, NULL);
+	return from_symbol(dst, symbol, count, offset, kind, NULL, true);
 }
 
 /* ---- libraries ---- */

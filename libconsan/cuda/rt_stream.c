@@ -76,17 +76,12 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	struct stream *s = stream_of(stream);
-
-	if (!s)
-		return rt(cudaErrorInvalidResourceHandle);
-	stream_host_waited();
-	return rt(s->capture ? cudaErrorStreamCaptureUnsupported : device_ready());
+	return rt(stream_sync(stream, false));
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-	return cudaStreamSynchronize(stream);
+	return rt(stream_sync(stream, true));
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
@@ -148,12 +143,12 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-	return rt(cuda_event_query(event));
+	return rt(cuda_event_sync(event, true));
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
-	return rt(cuda_event_query(event));
+	return rt(cuda_event_sync(event, false));
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
@@ -171,7 +166,7 @@ cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t en
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-	return rt(stream_capture_begin(stream, NULL));
+	return rt(stream_capture_begin(stream, NULL, NULL, 0));
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
@@ -182,20 +177,17 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *state)
 {
-	return rt(stream_capture_state(stream, state, NULL, NULL));
+	return rt(stream_capture_state(stream, state, NULL, NULL, NULL, NULL));
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *state,
 	unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **after,
 	const cudaGraphEdgeData **edges, size_t *nafter)
 {
-	if (after)
-		*after = NULL;
 	if (edges)
 		*edges = NULL;
-	if (nafter)
-		*nafter = 0;
-	return rt(stream_capture_state(stream, state, id, (struct graph **)graph));
+	return rt(stream_capture_state(stream, state, id, (struct graph **)graph,
+		(const void *const **)after, nafter));
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
@@ -216,14 +208,12 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
 {
 	struct graph *g = graph_of(graph);
 
-	return rt(g ? stream_capture_begin(stream, g) : cudaErrorInvalidValue);
+	return rt(g ? stream_capture_begin(stream, g, (const void *const *)after, nafter) : cudaErrorInvalidValue);
 }
 
-/* Nodes run in the order in which they are captured, which respects any dependencies. */
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes,
 	const cudaGraphEdgeData *edge, size_t n, unsigned flags)
 {
-	struct stream *s = stream_of(stream);
-
-	return rt(!s ? cudaErrorInvalidResourceHandle : s->capture ? 0 : cudaErrorIllegalState);
+	return rt(stream_capture_depend(stream, (const void *const *)nodes, n,
+		flags == cudaStreamSetCaptureDependencies));
 }

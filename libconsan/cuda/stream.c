@@ -1,6 +1,5 @@
-/* stream: operations, streams, events and capture. Each operation runs when it is issued, so
- * that a stream never has pending work. Issue order is a legal order of each program. */
-#include "internal.h"
+/* stream: operations, streams, events and capture. */
+#include "queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,31 +12,37 @@ __attribute__((constructor)) static void number_default_streams(void)
 {
 	for (int d = 0; d < CONSAN_DEVICES; d++)
 		for (int k = 0; k < DEFAULT_STREAMS; k++)
-			default_stream[d][k].device = d;
+			default_stream[d][k] = (struct stream){ .device = d, .refs = 1 };
 }
 
 static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
 /* ---- operations ---- */
 
-int op_run(const struct op *op)
+int op_run(const struct op *op, struct order_op *order)
 {
 	switch (op->kind) {
 	case OP_EMPTY:
+	case OP_RECORD:
+		return 0;
+	case OP_FREE:
+		mem_release(op->at);
 		return 0;
 	case OP_LAUNCH:
-		return launch_run(&op->launch);
+		return launch_run(&op->launch, order);
 	case OP_COPY:
 		copy_run(&op->copy);
+		hb_done(order, op);
 		return 0;
 	case OP_FILL:
 		fill_run(&op->fill);
+		hb_done(order, op);
 		return 0;
 	case OP_HOST:
 		op->host.call(op->host.user);
 		return 0;
 	case OP_GRAPH:
-		return graph_run(op->graph);
+		break;
 	}
 	return cudaErrorUnknown;
 }
@@ -57,10 +62,17 @@ struct op op_dup(const struct op *op)
 	return copy;
 }
 
+size_t op_bytes(const struct op *op)
+{
+	return op->kind == OP_COPY && op->copy.staged ? copy_bytes(&op->copy) : 0;
+}
+
 void op_free(struct op *op)
 {
 	if (op->kind == OP_LAUNCH)
 		free(op->launch.params);
+	else if (op->kind == OP_COPY)
+		free(op->copy.staged);
 	else if (op->kind == OP_GRAPH)
 		graph_free(op->graph);
 	op->kind = OP_EMPTY;
@@ -78,33 +90,46 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	if (!out || flags > 1)
 		return cudaErrorInvalidValue;
 	s = base_alloc(sizeof *s);
-	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++ };
+	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
+		.refs = 1 };
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
 }
 
+/* Its work goes on. */
 int stream_free(struct stream *s)
 {
 	if (!handle_drop(s, HANDLE_STREAM))
 		return cudaErrorInvalidResourceHandle;
-	free(s);
+	hb_stream_closed(s);
+	vec_free(&s->front);
+	pthread_mutex_lock(&queue.lock);
+	stream_put(s);
+	pthread_mutex_unlock(&queue.lock);
 	return 0;
 }
 
 struct stream *stream_of(const void *handle)
 {
+	if (handle == cudaStreamLegacy)
+		return stream_legacy(device_now());
 	if ((uintptr_t)handle < DEFAULT_STREAMS)
 		return &default_stream[device_now()][(uintptr_t)handle];
 	return handle_get(handle, HANDLE_STREAM);
 }
 
-static _Atomic unsigned long long host_waits;
-
-void stream_host_waited(void)
+struct stream *stream_legacy(int device)
 {
-	host_waits++;
+	return &default_stream[device][0];
 }
+
+struct stream *stream_per_thread(int device)
+{
+	return &default_stream[device][(uintptr_t)cudaStreamPerThread];
+}
+
+static _Atomic unsigned long long host_waits;
 
 /* A programmatic launch may overlap only a launch that is the previous operation of its
  * stream, and only if the host has not waited since. */
@@ -113,14 +138,90 @@ static void limit_overlap(struct stream *s, struct op *op)
 	if (op->kind == OP_LAUNCH) {
 		op->launch.programmatic &= s->launched && s->waits == host_waits;
 		op->launch.queue = (uintptr_t)s;
-	} else if (s == &default_stream[s->device][0] || s == &default_stream[s->device][1]) {
-		stream_host_waited(); /* cudaMemcpy() and the like return when they are done */
 	}
 	s->launched = op->kind == OP_LAUNCH;
 	s->waits = host_waits;
 }
 
-int stream_issue(const void *handle, struct op *op)
+/* ---- into a graph ---- */
+
+static void set_front(struct stream *s, struct node *n)
+{
+	s->front.n = 0;
+	vec_push(&s->front, n);
+}
+
+static int capture_op(struct stream *s, struct op *op)
+{
+	struct node *n;
+	int error = graph_add(s->capture, op, (const void *const *)s->front.at, s->front.n, &n);
+
+	if (!error)
+		set_front(s, n);
+	return error;
+}
+
+/* ---- into the queue ---- */
+
+/* When a copy or a fill returns: "API Synchronization Behavior" of the CUDA Runtime API. */
+enum returns { RETURNS_AT_ONCE, RETURNS_STAGED, RETURNS_DONE };
+
+static enum returns copy_returns(const struct copy *c, bool blocking)
+{
+	const bool from_host = c->src && mem_pageable(c->src), to_host = c->dst && mem_pageable(c->dst);
+
+	if (!copy_bytes(c))
+		return blocking ? RETURNS_DONE : RETURNS_AT_ONCE;
+	if (to_host)
+		return RETURNS_DONE;
+	if (from_host)
+		return blocking ? RETURNS_DONE : RETURNS_STAGED;
+	return blocking && !(mem_on_device(c->src) && mem_on_device(c->dst)) ? RETURNS_DONE
+		: RETURNS_AT_ONCE;
+}
+
+static enum returns op_returns(const struct op *op, bool blocking)
+{
+	if (op->kind == OP_COPY)
+		return copy_returns(&op->copy, blocking);
+	if (op->kind == OP_FILL && blocking)
+		return mem_on_device(op->fill.dst) ? RETURNS_AT_ONCE : RETURNS_DONE;
+	return RETURNS_AT_ONCE;
+}
+
+static int enqueue(struct stream *s, struct op *op, bool blocking)
+{
+	const enum returns returns = op_returns(op, blocking);
+	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH ? caller_here() : NULL;
+	const enum op_kind kind = op->kind;
+	struct order_op *order = hb_issue(s, op);
+	struct op issued = *op; /* for hb_returned(): what it names, not what it owns */
+	struct task *t;
+	int error;
+
+	if (returns == RETURNS_STAGED)
+		copy_stage(&op->copy);
+	pthread_mutex_lock(&queue.lock);
+	t = kind == OP_GRAPH ? graph_enqueue(op->graph, s, from, order)
+		: queue_add(s, op, from, NULL);
+	if (kind != OP_GRAPH)
+		t->order = order_op_get(hb(), order);
+	caller_put(from);
+	pthread_mutex_unlock(&queue.lock);
+	error = engine_issued();
+	if (returns == RETURNS_DONE) {
+		host_waits++;
+		error = engine_wait(t, WAIT_DONE);
+	}
+	hb_returned(order, &issued, blocking);
+	order_op_put(hb(), order);
+	pthread_mutex_lock(&queue.lock);
+	task_put(t);
+	pthread_mutex_unlock(&queue.lock);
+	return error;
+}
+
+int stream_issue(const void *handle, struct op *op, bool blocking)
 {
 	struct stream *s = stream_of(handle);
 	int error = s ? device_ready() : cudaErrorInvalidResourceHandle;
@@ -128,12 +229,86 @@ int stream_issue(const void *handle, struct op *op)
 	if (!error)
 		limit_overlap(s, op);
 	if (!error && s->capture)
-		return graph_add(s->capture, op, (const void *const *)(s->capture->node.at
-			+ s->capture->node.n - (s->capture->node.n > 0)), s->capture->node.n > 0, NULL);
+		return capture_op(s, op);
 	if (!error)
-		error = op_run(op);
+		error = enqueue(s, op, blocking);
 	op_free(op);
 	return error;
+}
+
+struct callback {
+	const void *stream;
+	cudaStreamCallback_t rt;
+	CUstreamCallback drv;
+	void *user;
+};
+
+static void call_back(void *user)
+{
+	struct callback *c = user;
+	const int error = device_ready();
+
+	if (c->rt)
+		c->rt((cudaStream_t)c->stream, (cudaError_t)error, c->user);
+	else
+		c->drv((CUstream)c->stream, (CUresult)error, c->user);
+	free(c);
+}
+
+int stream_callback(const void *handle, cudaStreamCallback_t rt_call, CUstreamCallback drv_call,
+	void *user)
+{
+	struct stream *s = stream_of(handle);
+	struct op op = { .kind = OP_HOST };
+	struct callback *c;
+
+	if ((!rt_call && !drv_call) || !s)
+		return s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	c = base_alloc(sizeof *c);
+	*c = (struct callback){ handle, rt_call, drv_call, user };
+	op.host.call = call_back;
+	op.host.user = c;
+	op.host.always = true;
+	return stream_issue(handle, &op, false);
+}
+
+static void no_longer_overlaps(struct stream *s)
+{
+	s->launched = false;
+}
+
+/* Adds an empty task to the stream, after `extra` as well. Returns a reference. */
+static struct task *add_mark(struct stream *s, enum op_kind kind, struct task *extra)
+{
+	struct op op = { .kind = kind };
+	struct task *t;
+
+	pthread_mutex_lock(&queue.lock);
+	t = queue_add(s, &op, NULL, extra);
+	pthread_mutex_unlock(&queue.lock);
+	return t;
+}
+
+static void put(struct task *t)
+{
+	pthread_mutex_lock(&queue.lock);
+	task_put(t);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* Nodes that both streams have added to the capture come before the next one of s. */
+static void join_front(struct stream *s, const struct cuda_event *m)
+{
+	for (size_t i = 0; i < m->front.n; i++) {
+		size_t k = 0;
+
+		while (k < s->front.n && s->front.at[k] != m->front.at[i])
+			k++;
+		if (k == s->front.n)
+			vec_push(&s->front, m->front.at[i]);
+	}
 }
 
 int stream_wait(const void *handle, const void *event)
@@ -146,14 +321,63 @@ int stream_wait(const void *handle, const void *event)
 		return error;
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
-	s->launched = false;
-	if (!m->capture || s->capture == m->capture)
+	no_longer_overlaps(s);
+	if (!m->capture && !s->capture)
+		hb_wait(s, m);
+	if (!m->capture && m->task) {
+		put(add_mark(s, OP_EMPTY, m->task));
+		return engine_issued();
+	}
+	if (!m->capture)
 		return 0;
-	if (s->capture)
+	if (s->capture && s->capture != m->capture)
 		return cudaErrorStreamCaptureMerge;
-	s->capture = m->capture;
-	s->joined = true;
+	if (!s->capture) {
+		s->capture = m->capture;
+		s->front.n = 0;
+		s->joined = true;
+	}
+	join_front(s, m);
 	return 0;
+}
+
+int stream_sync_all(int device)
+{
+	int error = device_ready();
+
+	host_waits++;
+	if (!error)
+		error = engine_wait_all(device);
+	if (!error)
+		hb_device_waited(device);
+	return error;
+}
+
+/* A wait for the legacy default stream is one for all blocking streams. */
+int stream_sync(const void *handle, bool query)
+{
+	struct stream *s = stream_of(handle);
+	struct task *t = NULL;
+	int error = s ? device_ready() : cudaErrorInvalidResourceHandle;
+
+	if (error)
+		return error;
+	if (s->capture)
+		return cudaErrorStreamCaptureUnsupported;
+	if (s == stream_legacy(s->device)) {
+		t = add_mark(s, OP_EMPTY, NULL);
+	} else {
+		pthread_mutex_lock(&queue.lock);
+		t = task_get(s->tail);
+		pthread_mutex_unlock(&queue.lock);
+	}
+	error = t ? engine_wait(t, query ? WAIT_QUERY : WAIT_DONE) : 0;
+	if (!error) {
+		host_waits++;
+		hb_stream_waited(s);
+	}
+	put(t);
+	return error;
 }
 
 /* ---- capture ---- */
@@ -165,7 +389,33 @@ bool stream_any_capture(void)
 	return captures > 0;
 }
 
-int stream_capture_begin(const void *handle, struct graph *into)
+/* Is each of them a node of the graph? */
+static bool are_nodes(const struct graph *g, const void *const *node, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!node_of(node[i]) || node_of(node[i])->graph != g)
+			return false;
+	return true;
+}
+
+int stream_capture_depend(const void *handle, const void *const *after, size_t n, bool set)
+{
+	struct stream *s = stream_of(handle);
+
+	if (!s)
+		return cudaErrorInvalidResourceHandle;
+	if (!s->capture)
+		return cudaErrorIllegalState;
+	if ((n && !after) || !are_nodes(s->capture, after, n))
+		return cudaErrorInvalidValue;
+	if (set)
+		s->front.n = 0;
+	for (size_t i = 0; i < n; i++)
+		vec_push(&s->front, node_of(after[i]));
+	return 0;
+}
+
+int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n)
 {
 	struct stream *s = stream_of(handle);
 	int error = device_ready();
@@ -178,10 +428,12 @@ int stream_capture_begin(const void *handle, struct graph *into)
 		return cudaErrorIllegalState;
 	if ((uintptr_t)handle < 2) /* the legacy stream synchronizes with all others */
 		return cudaErrorStreamCaptureUnsupported;
+	if (n && (!after || !into || !are_nodes(into, after, n)))
+		return cudaErrorInvalidValue;
 	s->capture = into ? into : graph_new();
 	captures++;
 	s->joined = s->launched = false;
-	return 0;
+	return stream_capture_depend(handle, after, n, true);
 }
 
 /* When the stream that began a capture ends it, the streams that joined it leave it. */
@@ -214,7 +466,7 @@ int stream_capture_end(const void *handle, struct graph **out)
 }
 
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,
-	unsigned long long *id, struct graph **graph)
+	unsigned long long *id, struct graph **graph, const void *const **after, size_t *nafter)
 {
 	struct stream *s = stream_of(handle);
 
@@ -227,6 +479,10 @@ int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state
 		*id = s->capture->id;
 	if (graph)
 		*graph = s->capture;
+	if (after)
+		*after = s->capture ? (const void *const *)s->front.at : NULL;
+	if (nafter)
+		*nafter = s->capture ? s->front.n : 0;
 	return 0;
 }
 
@@ -264,11 +520,18 @@ int cuda_event_record(const void *handle, const void *stream)
 		return error;
 	if (!m || !s || m->device != s->device)
 		return cudaErrorInvalidResourceHandle;
-	s->launched = false;
+	no_longer_overlaps(s);
 	m->capture = s->capture;
 	m->recorded = !s->capture;
-	m->at = progress_seconds();
-	return 0;
+	m->front.n = 0;
+	for (size_t i = 0; s->capture && i < s->front.n; i++)
+		vec_push(&m->front, s->front.at[i]);
+	if (s->capture)
+		return 0;
+	hb_record(m, s);
+	put(m->task);
+	m->task = add_mark(s, OP_RECORD, NULL);
+	return engine_issued();
 }
 
 int cuda_event_free(const void *handle)
@@ -278,28 +541,47 @@ int cuda_event_free(const void *handle)
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
 	handle_drop(handle, HANDLE_EVENT);
+	put(m->task);
+	order_event_free(&m->order);
+	vec_free(&m->front);
 	free(m);
 	return 0;
 }
 
-int cuda_event_query(const void *handle)
+int cuda_event_sync(const void *handle, bool query)
 {
 	struct cuda_event *m = cuda_event_of(handle);
+	int error;
 
 	if (!m)
 		return cudaErrorInvalidResourceHandle;
-	stream_host_waited();
-	return m->capture ? cudaErrorCapturedEvent : device_ready();
+	if (m->capture)
+		return cudaErrorCapturedEvent;
+	error = device_ready();
+	if (error || !m->task)
+		return error;
+	error = engine_wait(m->task, query ? WAIT_QUERY : WAIT_DONE);
+	if (!error) {
+		host_waits++;
+		hb_event_waited(m);
+	}
+	return error;
 }
 
 int cuda_event_elapsed(float *ms, const void *start, const void *end)
 {
 	struct cuda_event *a = cuda_event_of(start), *b = cuda_event_of(end);
+	int error;
 
 	if (!ms)
 		return cudaErrorInvalidValue;
-	if (!a || !b || a->device != b->device || !a->recorded || !b->recorded || (a->flags | b->flags) & cudaEventDisableTiming)
+	if (!a || !b || a->device != b->device || !a->recorded || !b->recorded 
+			|| (a->flags | b->flags) & cudaEventDisableTiming)
 		return cudaErrorInvalidResourceHandle;
-	*ms = (float)((b->at - a->at) * 1e3);
-	return device_ready();
+	error = cuda_event_sync(start, true);
+	if (!error)
+		error = cuda_event_sync(end, true);
+	if (!error)
+		*ms = (float)((b->task->done_at - a->task->done_at) * 1e3);
+	return error;
 }

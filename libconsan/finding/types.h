@@ -51,6 +51,9 @@ struct finding_side {
 	uint64_t addr;
 	uint32_t bytes;       /* 0: no memory involved */
 	char variable[64];    /* "tile+0x80", or "" */
+	char actor[160];      /* who made it, if it is no thread: "cudaMemcpyAsync in stream 2"; or "" */
+	char api[48];         /* the call of the host that issued the actor's operation; or "" */
+	uint32_t call;        /* its call stack, a site; 0: unknown */
 	struct finding_cells cells; /* of the whole access to tensor memory, as far as known */
 	uint64_t buffer, buffer_bytes; /* the allocation that contains a global addr, if known */
 };

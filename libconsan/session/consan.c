@@ -436,8 +436,8 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given,
 	return true;
 }
 
-static enum consan_status launch(struct consan *c, const struct consan_launch *l,
-	struct consan_err *e)
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
@@ -517,6 +517,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		take_explored(c, &other);
+		session_operation(c, op, check, config.launch.id);
 		explored_free(&other);
 		view_announce(c);
 		check_close(check);
@@ -542,7 +543,17 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 
 	if (!session_take_struct(&l, sizeof l, given, size, e))
 		return CONSAN_BAD_LAUNCH;
-	return launch(c, &l, e);
+	return consan_launch_op(c, &l, NULL, e);
+}
+
+uint64_t consan_seed(const struct consan *c)
+{
+	return c->opt.seed;
+}
+
+bool consan_blocks(const struct consan *c)
+{
+	return c->opt.launch_blocking;
 }
 
 unsigned consan_fault(struct consan *c)

@@ -136,7 +136,7 @@ static void take_finding(struct consan *c, const struct finding *f, bool launch_
 		keep_finding(c, s, f);
 		if (!s->f.history)
 			s->f.history = recorders_history(c->recorders, &s->f);
-		if (c->stack && !s->f.host && !s->f.side[0].host)
+		if (c->stack && !s->f.host && !s->f.side[0].host && !*s->f.side[0].actor)
 			s->f.host = c->stack();
 	}
 	s->f.seen = s->before + f->seen;

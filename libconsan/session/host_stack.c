@@ -85,16 +85,21 @@ static int skip_own(void *const *pc, int n, void **entry)
 	return i;
 }
 
-uint32_t consan_host_stack(const char **call)
+int consan_host_frames(struct consan *c, void **pc, int n)
+{
+	return c->opt.show_backtrace == BACKTRACE_YES ? backtrace(pc, n) : 0;
+}
+
+uint32_t consan_stack_of(void *const *pc, int n, const char **call)
 {
 	struct site_loc loc[KEPT];
 	char path[KEPT][256];
 	struct site s = { .loc = loc };
-	void *pc[MOST], *entry = NULL;
+	void *entry = NULL;
 	struct object o;
 	Dl_info info;
 	unsigned kept = 0;
-	int n = backtrace(pc, MOST), i = skip_own(pc, n, &entry);
+	int i = skip_own(pc, n, &entry);
 
 	if (call)
 		*call = entry && dladdr((char *)entry - 1, &info) && info.dli_sname
@@ -110,6 +115,13 @@ uint32_t consan_host_stack(const char **call)
 		kept++;
 	}
 	return kept ? site_intern(&s) : 0;
+}
+
+uint32_t consan_host_stack(const char **call)
+{
+	void *pc[MOST];
+
+	return consan_stack_of(pc, backtrace(pc, MOST), call);
 }
 
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void))

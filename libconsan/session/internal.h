@@ -29,6 +29,7 @@ struct session_finding {
 struct unasked_call { const void *thread; uint32_t stack; };
 
 struct consan {
+	struct order *order;      /* NULL: no operation has been issued */
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;
@@ -117,6 +118,10 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 /* ---- this_run.c ---- */
 /* Adds the command line, options and date of this process to r. */
 void session_add_run(struct results *r, const struct options *o);
+
+/* ---- operations.c ---- */
+/* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API. */
+void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch);
 
 /* ---- calls.c ---- */
 /* The program ends, and asks for no more errors. */

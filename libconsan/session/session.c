@@ -198,6 +198,7 @@ void consan_close(struct consan *c)
 	arena_free(&c->shown);
 	arena_free(&c->covered);
 	check_memory_close(c->memory);
+	order_close(c->order);
 	banks_close(c->banks);
 	recorders_close(c->recorders);
 	progress_close(c->progress);

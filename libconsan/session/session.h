@@ -6,6 +6,7 @@
 #include "libconsan/base/base.h"
 #include "libconsan/consan.h"
 #include "libconsan/finding/finding.h"
+#include "libconsan/order/order.h"
 
 /* The environment variable with the words of consan_open() for the program under consan-run. */
 #define CONSAN_SESSION_ENV "CONSAN_SESSION_OPTIONS"
@@ -45,8 +46,17 @@ void consan_take_registers(struct consan_module *m, const void *image, size_t n)
  * libraries of CUDA: a site, whose places have offsets (site.h). NULL or else *call: the function of
  * this object that was called. */
 uint32_t consan_host_stack(const char **call);
+/* In two steps: the frames of the calling thread, at most n, 0 if the session wants no call stacks;
+ * then the site of such frames. */
+int consan_host_frames(struct consan *c, void **pc, int n);
+uint32_t consan_stack_of(void *const *pc, int n, const char **call);
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* Happens-before of the host API in this session; its findings are the session's. */
+struct order *consan_order(struct consan *c);
+/* consan_launch() of a grid that order_issue() has made an operation. */
+enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
+	struct order_op *op, struct consan_err *e);
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */
 struct consan_call {
 	const char *rule;      /* "CS951" */
@@ -69,6 +79,8 @@ bool consan_reports_calls(struct consan *c, bool implicit);
 const char *consan_library(const char *path);
 /* The one from which the current call of the CUDA API comes. */
 const char *consan_calling_library(void);
+uint64_t consan_seed(const struct consan *c);  /* --seed */
+bool consan_blocks(const struct consan *c);    /* --launch-blocking */
 /* --library-kernels=ignore */
 bool consan_ignores_libraries(const struct consan *c);
 /* Counts the kernel as not checked, for this reason, unless the filters exclude it: a launch that

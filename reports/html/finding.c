@@ -99,7 +99,7 @@ static void heading(struct html *h, const struct finding *f)
 	if (*name) {
 		mu_text(m, " in ");
 		mu_element(m, "code", NULL, "%.400s", name);
-		if (!f->side[0].host)
+		if (!f->side[0].host && !*f->side[0].actor)
 			mu_text(m, ", launch %u", f->launch);
 	}
 	mu_close(m, "p");

@@ -300,5 +300,10 @@ void html_side(struct html *h, const struct finding *f, unsigned i)
 		mu_element(m, "span", "c", "  %s:%u", file_base_name(site->module), site->ptx_line);
 		mu_close(m, "pre");
 	}
+	if (s->call && !(s->host && s->call == s->site) && h->o->show_backtrace == BACKTRACE_YES
+		&& h->shown <= HTML_MANY) {
+		mu_element(m, "p", "who", "issued by %s", s->api);
+		frames(h, site_get(s->call)->loc, site_headline(site_get(s->call)->loc), true);
+	}
 	mu_close(m, "section");
 }

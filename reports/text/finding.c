@@ -149,8 +149,8 @@ static void add_frames(struct page *p, const struct options *o, const char *how,
 
 static void add_thread(struct page *p, const struct finding_side *s)
 {
-	if (s->host) {
-		page_add(p, PLAIN, "the host");
+	if (*s->actor || s->host) {
+		page_add(p, PLAIN, "%s", *s->actor ? s->actor : "the host");
 		return;
 	}
 	if (s->lane >= 0)
@@ -266,6 +266,11 @@ static void add_side(struct page *p, const struct options *o, const char *label,
 		add_frames(p, o, "inlined" NBSP "at", at->inlined_at, NULL, 2, 2, true);
 	}
 	add_instruction(p, s->site);
+	if (!s->call || o->show_backtrace != BACKTRACE_YES || (s->host && s->call == s->site))
+		return;
+	page_label(p, "issued", DIM);
+	page_add(p, PLAIN, "%s", s->api);
+	add_host(p, o, site_get(s->call)->loc, false);
 }
 
 /* ---- barriers and hangs ---- */
@@ -487,7 +492,7 @@ static void add_finding(struct page *p, const struct options *o, const struct fi
 		page_label(p, "kernel", DIM);
 		page_add(p, PLAIN, "%.*s%s", KERNEL_SHOWN, kernel,
 			strlen(kernel) > KERNEL_SHOWN ? "..." : "");
-		if (!f->side[0].host)
+		if (!f->side[0].host && !*f->side[0].actor)
 			page_add(p, PLAIN, ", launch" NBSP "%u", f->launch);
 	}
 	add_edits(p, f);

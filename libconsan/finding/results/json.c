@@ -93,6 +93,10 @@ static json_t *from_side(const struct finding_side *s, struct rj_sites *t)
 	json_object_set_new(o, "site", rj_from_site(t, s->site));
 	if (s->host)
 		json_object_set_new(o, "host", json_true());
+	rj_put_text(o, "actor", s->actor);
+	rj_put_text(o, "api", s->api);
+	if (s->call)
+		json_object_set_new(o, "call", rj_from_site(t, s->call));
 	json_object_set_new(o, "block", rj_from_triple(s->ctaid));
 	rj_put_number(o, "cta", s->cta);
 	rj_put_number(o, "warp", s->warp);
@@ -132,6 +136,9 @@ static void get_side(const json_t *o, const struct rj_known *k, struct finding_s
 	get_text(o, "what", s->what, sizeof s->what);
 	s->site = rj_site(json_object_get(o, "site"), k);
 	s->host = json_is_true(json_object_get(o, "host"));
+	get_text(o, "actor", s->actor, sizeof s->actor);
+	get_text(o, "api", s->api, sizeof s->api);
+	s->call = json_object_get(o, "call") ? rj_site(json_object_get(o, "call"), k) : 0;
 	rj_triple(o, "block", s->ctaid);
 	s->cta = (uint16_t)rj_number(o, "cta");
 	s->warp = (uint16_t)rj_number(o, "warp");

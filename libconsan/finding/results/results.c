@@ -315,9 +315,11 @@ bool results_read(struct results *r, const char *path, struct consan_err *e)
 static void map_host(struct finding *f, uint32_t (*map)(void *user, uint32_t site), void *user)
 {
 	f->host = map(user, f->host);
-	for (unsigned i = 0; i < f->nsides; i++)
+	for (unsigned i = 0; i < f->nsides; i++) {
+		f->side[i].call = map(user, f->side[i].call);
 		if (f->side[i].host)
 			f->side[i].site = map(user, f->side[i].site);
+	}
 }
 
 void results_map_hosts(struct results *r, uint32_t (*map)(void *user, uint32_t site), void *user)

@@ -31,6 +31,8 @@ _HALVES = (torch.float16, torch.bfloat16)
 _process = ctypes.CDLL(None)
 _process.consan_run_operator.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _process.consan_run_operator.restype = None
+_process.consan_run_wait.argtypes = []
+_process.consan_run_wait.restype = None
 _cpu = torch.device("cpu")
 
 
@@ -209,6 +211,7 @@ def _implement(name):
             args, kwargs = _with_generator(op, args, kwargs)
         if any(isinstance(a, bool) for a in args):
             args = _tensors(op, args)
+        _process.consan_run_wait()
         if not _is_copy(name, args):
             _process.consan_run_operator(b"ATen", counted)
         if torch.cuda.is_current_stream_capturing():

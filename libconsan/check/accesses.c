@@ -1,0 +1,47 @@
+/* accesses: what a launch did to global memory, for those who compare it with other operations. */
+#include "global.h"
+
+struct visit {
+	uint32_t first;          /* cluster of this launch */
+	void (*each)(void *user, const struct check_range *r);
+	void *user;
+};
+
+/* The bytes of `mask` in each of the granules. */
+static void on_record(void *user, const struct global_record *r, uint64_t addr, uint32_t granules,
+	uint16_t mask)
+{
+	const struct visit *v = user;
+	struct check_range x = { .site = r->site, .write = r->flags & GR_WRITE,
+		.strong = r->flags & GR_STRONG && r->scope >= 2 };
+
+	if (r->cluster < v->first)
+		return;
+	x.observes = x.strong && (!(r->flags & GR_WRITE) || r->flags & GR_RMW)
+		&& !(r->flags & (GR_UNREAD | GR_ASYNC));
+	if (mask == UINT16_MAX) {
+		x.addr = addr;
+		x.bytes = (uint64_t)granules * GRANULE;
+		v->each(v->user, &x);
+		return;
+	}
+	for (uint32_t i = 0; i < granules; i++)
+		for (unsigned from = 0, to; from < GRANULE; from = to + 1) {
+			for (to = from; to < GRANULE && mask >> to & 1; to++)
+				;
+			x.addr = addr + i * GRANULE + from;
+			x.bytes = to - from;
+			if (x.bytes)
+				v->each(v->user, &x);
+		}
+}
+
+void check_accesses(struct check *k, void (*each)(void *user, const struct check_range *r), void *user)
+{
+	struct visit v = { .each = each, .user = user };
+
+	if (!k->global)
+		return;
+	v.first = k->global->base;
+	global_shadow_each(k->global->shadow, on_record, &v);
+}

@@ -1,0 +1,178 @@
+/* hb: tells libconsan/order what the program does: the operations that it issues, the edges that its
+ * calls make, and the bytes that copies and fills access. Grids tell theirs in libconsan/session. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- streams ---- */
+
+struct order *hb(void)
+{
+	return consan_order(device_session());
+}
+
+static enum order_line_kind kind_of(const struct stream *s)
+{
+	if (s == stream_legacy(s->device))
+		return ORDER_LEGACY;
+	return s->flags & cudaStreamNonBlocking ? ORDER_NON_BLOCKING : ORDER_BLOCKING;
+}
+
+order_line hb_line(struct stream *s)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+	pthread_mutex_lock(&lock);
+	if (!s->has_line) {
+		s->line = order_line_open(hb(), kind_of(s), s->device);
+		s->has_line = true;
+		if (s == stream_per_thread(s->device))
+			order_line_name(hb(), s->line, "the per-thread default stream");
+	}
+	pthread_mutex_unlock(&lock);
+	return s->line;
+}
+
+void hb_stream_closed(struct stream *s)
+{
+	if (s->has_line)
+		order_line_close(hb(), s->line);
+}
+
+/* ---- operations ---- */
+
+static const char *fallback_name(const struct op *op)
+{
+	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
+		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
+		[OP_GRAPH] = "graph launch" };
+
+	return name[op->kind];
+}
+
+static struct order_call call_of(const struct op *op)
+{
+	struct order_call call = { .name = "" };
+
+	if (op->kind == OP_LAUNCH)
+		call.kernel = op->launch.func->name;
+	if (order_wants(hb()))
+		call.stack = consan_host_stack(&call.name);
+	if (!*call.name)
+		call.name = fallback_name(op);
+	return call;
+}
+
+struct order_op *hb_issue(struct stream *s, const struct op *op)
+{
+	const struct order_call call = call_of(op);
+
+	return order_issue(hb(), hb_line(s), &call);
+}
+
+struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
+	size_t nafter, const struct op *op)
+{
+	const struct order_call call = call_of(op);
+
+	return order_issue_node(hb(), start, after, nafter, &call);
+}
+
+static enum order_memory memory_of(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind))
+		return ORDER_PAGEABLE;
+	return kind == CONSAN_MEM_HOST ? ORDER_PINNED : kind == CONSAN_MEM_MANAGED ? ORDER_MANAGED
+		: ORDER_DEVICE;
+}
+
+/* ---- accesses ---- */
+
+struct ranges { VEC(struct order_range) all; };
+
+/* The bytes of `depth` slices of `height` rows. */
+static void add_rows(struct ranges *to, const void *at, size_t pitch, size_t slice, size_t width,
+	size_t height, size_t depth, uint32_t flags)
+{
+	const uint64_t addr = (uint64_t)(uintptr_t)at;
+
+	for (size_t z = 0; z < depth; z++) {
+		if (height && pitch == width) {
+			vec_push(&to->all, ((struct order_range){ addr + z * slice, width * height, 0, flags }));
+			continue;
+		}
+		for (size_t y = 0; y < height; y++)
+			vec_push(&to->all, ((struct order_range){ addr + z * slice + y * pitch, width, 0,
+				flags }));
+	}
+}
+
+void hb_done(struct order_op *o, const struct op *op)
+{
+	const struct copy *c = &op->copy;
+	const struct fill *f = &op->fill;
+	struct ranges r = { 0 };
+
+	if (op->kind == OP_COPY && c->width) {
+		if (!c->staged)
+			add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
+		add_rows(&r, c->dst, c->dst_pitch, c->dst_slice, c->width, c->height, c->depth,
+			ORDER_WRITE);
+	} else if (op->kind == OP_FILL && f->width) {
+		add_rows(&r, f->dst, f->pitch, f->slice, f->width * f->unit, f->height, f->depth,
+			ORDER_WRITE);
+	}
+	if (r.all.n)
+		order_accesses(hb(), o, r.all.at, r.all.n);
+	vec_free(&r.all);
+}
+
+/* What the host knows when the call that issued this operation returns. */
+void hb_returned(const struct order_op *o, const struct op *op, bool blocking)
+{
+	if (op->kind == OP_COPY)
+		order_returned(hb(), order_copy(memory_of(op->copy.dst), memory_of(op->copy.src),
+			!blocking), 0, o);
+	else if (op->kind == OP_FILL)
+		order_returned(hb(), order_fill(memory_of(op->fill.dst), !blocking), 0, o);
+}
+
+/* ---- the host waits ---- */
+
+bool hb_stream_waited(struct stream *s)
+{
+	order_host_waits(hb(), hb_line(s), ORDER_PROMISED);
+	return true;
+}
+
+void hb_device_waited(int device)
+{
+	order_host_waits_device(hb(), device, ORDER_PROMISED);
+}
+
+/* ---- events ---- */
+
+static uint32_t stack(void)
+{
+	return order_wants(hb()) ? consan_host_stack(NULL) : 0;
+}
+
+void hb_record(struct cuda_event *e, struct stream *s)
+{
+	order_record(hb(), &e->order, hb_line(s), 0);
+}
+
+void hb_wait(struct stream *s, const struct cuda_event *e)
+{
+	order_wait(hb(), hb_line(s), &e->order, e->order.clock ? 0 : stack());
+}
+
+void hb_event_waited(const struct cuda_event *e)
+{
+	order_host_waits_event(hb(), &e->order);
+}

@@ -1,0 +1,99 @@
+/* queue: the operations that the program has issued and that have not run to their end.
+ *
+ * An operation that is issued becomes a task, which depends on earlier ones: the previous task of
+ * its stream, those that the legacy default stream orders before it, events that its stream waits
+ * for, edges of a graph. The host continues. Tasks run when the host waits (engine.c): what is needed
+ * for that, in an order that is a function of the program and the seed.
+ *
+ * One lock protects all of it. Device work (all but host functions) is done by one task at a time:
+ * the one in queue.busy. A grid that cannot go on is suspended, and keeps its thread. */
+#ifndef CONSAN_CUDA_QUEUE_H
+#define CONSAN_CUDA_QUEUE_H
+
+#include "internal.h"
+
+#include <pthread.h>
+
+/* The call stack of the host at a call, to be resolved when it is needed. Its references are
+ * counted under the lock of the queue. */
+struct caller {
+	unsigned refs;
+	char *python;                /* as python_frames() wrote it; NULL: none */
+	unsigned n;
+	void *pc[];
+};
+
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_SUSPENDED, TASK_DONE };
+/* How the host waits: until the task is done, or as long as something can run without the host. */
+enum wait_mode { WAIT_DONE, WAIT_QUERY };
+
+struct task {
+	struct op op;
+	struct task *next, *prev;    /* in the queue, in the order of issue */
+	uint64_t number;             /* in the order of issue, from 1 */
+	unsigned refs;
+	enum task_state state;
+	bool started;                /* a launch: all of it that a completion event waits for */
+	bool needed;                 /* a thread of the host waits for it */
+	const void *waiter;          /* the wait that needs it: its thread may run it */
+	VEC(struct task *) after;    /* not to start before these are done; owns references */
+	VEC(struct task *) behind;   /* ... before these have started */
+	struct stream *stream;       /* owns a reference */
+	struct caller *from;
+	struct order_op *order;      /* for libconsan/order; owns a reference; or NULL */
+	uint64_t tried;              /* suspended: queue.epoch when it could not go on */
+	bool hung;                   /* suspended: it is to end, as nothing can let it go on */
+	double done_at;              /* when it ended, in seconds of CLOCK_MONOTONIC */
+};
+
+struct queue {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;      /* anything below */
+	struct task *first, *last;
+	size_t n, bytes;             /* tasks; of these, staged memory */
+	uint64_t issued;             /* tasks so far */
+	struct task *busy;           /* the task that does device work, or NULL */
+	unsigned functions;          /* host functions that run */
+	uint64_t epoch;              /* incremented when a suspended grid may go on */
+	unsigned waiting;            /* threads of the host in a wait */
+	uint64_t calls;              /* of the API that issue or wait */
+	int late;                    /* an error that the next wait returns, or 0 */
+};
+extern struct queue queue;
+
+/* ---- queue.c ---- */
+
+/* Adds a task to the stream, after `extra` (or NULL) as well. Takes ownership of the contents of op.
+ * Returns a reference. The caller holds the lock. */
+struct task *queue_add(struct stream *s, struct op *op, struct caller *from, struct task *extra);
+/* The same for a node of a graph: outside of the order of the stream. */
+struct task *queue_add_after(struct stream *s, struct op *op, struct caller *from,
+	struct task *const *after, size_t n);
+struct task *task_get(struct task *t);
+void task_put(struct task *t);
+/* Can it start? The caller holds the lock. */
+bool task_ready(struct task *t);
+/* It has run. Frees what it owns, but for other references. The caller holds the lock. */
+void queue_done(struct task *t);
+void stream_get(struct stream *s);
+void stream_put(struct stream *s);
+/* The call stack of this thread's call; NULL: call stacks are not wanted. Not under the lock: it may
+ * take that of the Python interpreter. Returns a reference, for caller_put(). */
+struct caller *caller_here(void);
+void caller_put(struct caller *o);
+/* What this thread runs was issued there; NULL: not known. It must stay valid. */
+void caller_set(const struct caller *o);
+uint32_t caller_stack(void); /* a site; 0: not known */
+
+/* ---- engine.c ---- */
+
+/* Waits for the task. Returns the error that the waiting call returns: cudaErrorNotReady with
+ * WAIT_QUERY, if the task cannot be done unless the host goes on. */
+int engine_wait(struct task *t, enum wait_mode mode);
+int engine_wait_all(int device); /* -1: for all devices */
+/* Tasks were added. Without the lock: may wait, if the queue is full or launches block. */
+int engine_issued(void);
+/* The task whose operation this thread runs; NULL: none. */
+struct task *engine_running(void);
+
+#endif

@@ -1,0 +1,181 @@
+/* order: happens-before of the host API, and races between operations. The public header of this
+ * module.
+ *
+ * An operation is a grid, a copy, a fill, a host function and the like. This module is told which
+ * operations the program issues, which edges its calls of the API make (calls.def), and which bytes
+ * each operation accesses. It reports accesses of two operations, or of an operation and the host,
+ * that no edge orders. It knows neither the executor nor the CUDA API, so that it serves both
+ * backends.
+ *
+ * Edges and accesses come at different times: the edges when the program calls the API, in the order
+ * of its calls; the accesses when the operation has run, in any order that respects the edges.
+ *
+ *  - A line is a sequence of operations: a stream, a branch of a graph, or ORDER_HOST, which stands
+ *    for all host threads: their own synchronization is not seen.
+ *  - An operation's clock is set by order_issue(). Later edges do not change it.
+ *  - There are two relations: what the documentation promises (ORDER_PROMISED), and what current
+ *    GPUs and drivers are known to do in addition (ORDER_KNOWN contains ORDER_PROMISED). An access
+ *    pair that only the second one orders is a warning (CS1009).
+ *
+ * All functions may be called by any thread. */
+#ifndef CONSAN_ORDER_ORDER_H
+#define CONSAN_ORDER_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct order;
+struct order_op;               /* an operation; counted references */
+
+enum order_trust { ORDER_PROMISED, ORDER_KNOWN, ORDER_TRUSTS };
+
+/* ---- lines ---- */
+
+typedef uint32_t order_line;
+enum { ORDER_HOST = 0, ORDER_NO_LINE = UINT32_MAX };
+
+enum order_line_kind {
+	ORDER_LEGACY,          /* the legacy default stream of a device */
+	ORDER_BLOCKING,        /* a stream that synchronizes with it: created, or per-thread default */
+	ORDER_NON_BLOCKING
+};
+order_line order_line_open(struct order *o, enum order_line_kind kind, int device);
+/* The stream is destroyed: its pending operations still run, no others come. */
+void order_line_close(struct order *o, order_line line);
+/* The name that reports use. Without one: "stream 3". The text is copied. */
+void order_line_name(struct order *o, order_line line, const char *name);
+
+/* ---- operations ---- */
+
+/* What an operation is, for reports. Texts are copied. */
+struct order_call {
+	const char *name;      /* "kernel", or the call: "cudaMemcpyAsync" */
+	const char *kernel;    /* mangled; NULL: it is no grid */
+	uint32_t launch;       /* number of the launch; only with kernel, may be set later */
+	uint32_t stack;        /* the host's call stack, a site; 0: unknown */
+};
+
+/* The program issues an operation to a line: it is ordered after the earlier ones of the line, after
+ * what the host knows, and by the rules of the legacy default stream. The caller owns a reference. */
+struct order_op *order_issue(struct order *o, order_line line, const struct order_call *call);
+/* As part of a graph's launch: ordered after the operations of `after` (none: after `start`, the
+ * operation that stands for the beginning of the launch) and nothing else. */
+struct order_op *order_issue_node(struct order *o, const struct order_op *start,
+	struct order_op *const *after, size_t nafter, const struct order_call *call);
+/* The launch of the graph (or the node of a child graph) that `start` stands for is complete when all
+ * of these are: for its line, and for what comes after it. */
+void order_join_nodes(struct order *o, struct order_op *start, struct order_op *const *node, size_t n);
+struct order_op *order_op_get(struct order *o, struct order_op *op);
+void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
+void order_op_launch(struct order_op *op, uint32_t launch);
+/* Is `a` ordered before `b`? */
+bool order_before(const struct order_op *a, const struct order_op *b, enum order_trust trust);
+
+/* ---- edges ---- */
+
+/* An event: what was recorded in it. Zero: nothing yet. Owned by the caller. */
+struct order_event {
+	struct order_clock *clock;
+	order_line line;       /* that it was recorded in */
+	uint32_t stack;        /* of the call that recorded it */
+};
+void order_event_free(struct order_event *e);
+void order_record(struct order *o, struct order_event *e, order_line line, uint32_t stack);
+/* Later operations of the line wait for the event. An event that was never recorded makes no edge:
+ * returns false, and a race between the two lines will name this call. */
+bool order_wait(struct order *o, order_line line, const struct order_event *e, uint32_t stack);
+
+/* The host waited: for everything in a line, for an event, for one operation, for all lines of a
+ * device (-1: of all devices). A query counts if it returned that the work is complete. */
+void order_host_waits(struct order *o, order_line line, enum order_trust trust);
+void order_host_waits_event(struct order *o, const struct order_event *e);
+void order_host_waits_op(struct order *o, const struct order_op *op, enum order_trust trust);
+void order_host_waits_device(struct order *o, int device, enum order_trust trust);
+/* While it runs, `op` observed what `by` had done until now, as through memory that one of them
+ * released and the other acquired: accesses of `op` that are told from now on are ordered after those
+ * of `by`. */
+void order_observed(struct order *o, struct order_op *op, const struct order_op *by);
+
+/* ---- the host's side of calls (calls.def) ---- */
+
+enum order_memory { ORDER_PAGEABLE, ORDER_PINNED, ORDER_DEVICE, ORDER_MANAGED };
+/* The calls whose host side depends on nothing but their kind. */
+enum order_sync {
+#define CALL(id, promised, known, source) ORDER_CALL_##id,
+#include "calls.def"
+#undef CALL
+	ORDER_CALLS
+};
+/* The row of calls.def for a copy between such memories; async: a ...Async call. */
+enum order_sync order_copy(enum order_memory to, enum order_memory from, bool async);
+enum order_sync order_fill(enum order_memory to, bool async);
+/* The call returned: the host knows what its row says. op: the operation that it issued; NULL:
+ * none. */
+void order_returned(struct order *o, enum order_sync call, int device, const struct order_op *op);
+
+/* ---- accesses ---- */
+
+enum {
+	ORDER_WRITE = 1,
+	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, of a scope that has both sides */
+	ORDER_OBSERVES = 4,    /* a strong read whose value is used: may synchronize */
+};
+struct order_range {
+	uint64_t addr, bytes;
+	uint32_t site;         /* the instruction; 0: the whole operation */
+	uint32_t flags;
+};
+/* The host can access memory of operations: pinned, managed or registered memory exists. */
+void order_host_can_access(struct order *o);
+/* Will the accesses of an operation matter, because another one or the host can be unordered with it?
+ * If not, the caller need not tell them: a program that uses one stream and pageable memory. */
+bool order_wants(struct order *o);
+/* The accesses of an operation, all at once or in parts, as they have happened. They are compared with
+ * what is known, and kept until the host or all later operations are ordered after them. */
+void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n);
+/* An access of the host. stack: called for the call stack, a site, if there is something to report. */
+void order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
+
+/* ---- lifetimes ---- */
+
+/* An allocation or a release in a line: cudaMallocAsync() and cudaFreeAsync(), with the operation that
+ * order_issue() gave. */
+void order_alloc(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
+void order_free(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
+/* The memory gets a new owner without a race, as by cudaMalloc(), or after cudaFree(), which waits. */
+void order_forget(struct order *o, uint64_t addr, uint64_t bytes);
+
+/* ---- the module ---- */
+
+/* One of the two operations of a finding. */
+struct order_side {
+	bool host;             /* an access of the host itself */
+	const char *what;      /* "write", "read", "release", ... */
+	struct order_call call;
+	const char *line;      /* "stream 3", "host" */
+	int device;
+	uint32_t site;         /* the instruction, 0: none */
+};
+struct order_report {
+	const char *rule;      /* "CS1001" */
+	struct order_side now, old; /* old was told first */
+	uint64_t addr, bytes;  /* that both accessed */
+	const char *edge;      /* the missing edge, one sentence */
+	const char *hint;      /* about this occurrence, or "" */
+	uint32_t unrecorded;   /* the stack of a wait for an event that was not recorded; 0: none */
+};
+struct order_config {
+	/* Called under the lock of this module: it must not call it. */
+	void (*report)(void *user, const struct order_report *r);
+	/* What is not checked, one sentence. */
+	void (*unchecked)(void *user, const char *why);
+	void *user;
+	uint64_t most_bytes;   /* of memory for accesses; 0: the default */
+};
+struct order *order_open(const struct order_config *c);
+void order_close(struct order *o);
+/* Bytes that the module uses for clocks and accesses. */
+size_t order_footprint(struct order *o);
+
+#endif

@@ -1,0 +1,327 @@
+/* race: accesses of operations and the host, and which of them conflict. See internal.h. */
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one access ---- */
+
+enum { MOST = 64, MEMO = 64 }; /* accesses of a state; remembered steps */
+
+struct step { /* while an access is applied to memory */
+	struct order *o;
+	struct order_access now;
+	struct { struct order_state *from, *to; } memo[MEMO]; /* to: a reference */
+};
+
+static bool writes(const struct order_access *a)
+{
+	return a->flags & ORDER_WRITE;
+}
+
+static bool lifetime(const struct order_access *a)
+{
+	return a->flags & (LIFE_ALLOC | LIFE_FREE);
+}
+
+/* Strong accesses exclude each other; everything conflicts with the begin and the end of the memory's
+ * life. */
+static bool conflicts(const struct order_access *a, const struct order_access *b)
+{
+	if (a->flags & b->flags & ORDER_STRONG && !lifetime(a) && !lifetime(b))
+		return false;
+	return writes(a) || writes(b);
+}
+
+/* Does every later access that conflicts with `old` and is not ordered after it conflict with `now`,
+ * too? `old` is ordered before `now`. */
+static bool replaces(const struct order_access *now, const struct order_access *old)
+{
+	if (lifetime(old) && !lifetime(now))
+		return false; /* else the lifetime would be lost */
+	if (writes(now) && !(now->flags & ORDER_STRONG))
+		return true;
+	if (now->flags & ORDER_STRONG)
+		return old->flags & ORDER_STRONG;
+	return !writes(old);
+}
+
+/* Of one operation: does `a` conflict with everything that `b` conflicts with? */
+static bool covers(const struct order_access *a, const struct order_access *b)
+{
+	return a->op == b->op && lifetime(a) == lifetime(b)
+		&& (writes(a) || !writes(b)) && (!(a->flags & ORDER_STRONG) || b->flags & ORDER_STRONG);
+}
+
+static struct met *find_met(struct order *o, const struct order_op *a, const struct order_op *b)
+{
+	for (size_t i = 0; i < o->met.n; i++)
+		if ((o->met.at[i].a == a && o->met.at[i].b == b)
+			|| (o->met.at[i].a == b && o->met.at[i].b == a))
+			return &o->met.at[i];
+	return NULL;
+}
+
+/* `now` and `old` are not ordered, and one of them is strong. Host code has no strong accesses that
+ * could be told from others: what it reads of a strong write, or writes for a strong read, counts as
+ * synchronization. */
+static void meet(struct order *o, const struct order_access *now, const struct order_access *old)
+{
+	const struct order_access *from = writes(old) ? old : now, *to = writes(old) ? now : old;
+
+	if (now->flags & HOST_ACCESS) {
+		order_host_met(o, old->op, !writes(now));
+		return;
+	}
+	if (old->flags & HOST_ACCESS) {
+		order_host_met(o, now->op, false);
+		return;
+	}
+	if (writes(from) && to->flags & ORDER_OBSERVES && !find_met(o, now->op, old->op))
+		vec_push(&o->met, ((struct met){ now->op, old->op, false }));
+}
+
+/* False: the pair may be ordered by memory, which is not checked. */
+static bool is_checked(struct order *o, const struct order_access *now, const struct order_access *old)
+{
+	struct met *m = find_met(o, now->op, old->op);
+	char why[512];
+
+	if (!m)
+		return true;
+	if (m->told)
+		return false;
+	m->told = true;
+	snprintf(why, sizeof why, "races between %s in %s and %s in %s, which run at the same time and may "
+		"synchronize through memory", now->op->call.kernel ? now->op->call.kernel
+		: now->op->call.name, now->op->where, old->op->call.kernel ? old->op->call.kernel
+		: old->op->call.name, old->op->where);
+	if (o->config.unchecked)
+		o->config.unchecked(o->config.user, why);
+	return false;
+}
+
+static void found(struct order *o, const struct order_access *now, const struct order_access *old,
+	uint64_t addr, uint64_t bytes)
+{
+	const bool known = order_op_before(old->op, now->op, ORDER_KNOWN);
+	const unsigned both = now->flags & old->flags, any = now->flags | old->flags;
+
+	if (any & HOST_ACCESS ? any & ORDER_STRONG : both & ORDER_STRONG) {
+		meet(o, now, old);
+		return;
+	}
+	if (conflicts(now, old) && is_checked(o, now, old))
+		order_conflict(o, now, old, known, addr, bytes);
+}
+
+static struct order_state *advance(struct step *s, const struct order_state *old, uint64_t addr,
+	uint64_t bytes)
+{
+	struct order_access at[MOST + 1];
+	const struct order_access *now = &s->now;
+	uint32_t n = 0;
+	bool add = true;
+
+	for (uint32_t i = 0; old && i < old->n; i++) {
+		const struct order_access *x = &old->at[i];
+		const bool promised = order_op_before(x->op, now->op, ORDER_PROMISED);
+
+		if (x->op == now->op) {
+			add &= !covers(x, now);
+			if (!add || !covers(now, x))
+				at[n++] = *x;
+			continue;
+		}
+		if (!promised)
+			found(s->o, now, x, addr, bytes);
+		if (promised && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
+			order_conflict(s->o, now, x, false, addr, bytes);
+		if (promised && replaces(now, x))
+			continue;
+		at[n++] = *x;
+	}
+	if (add && n == MOST)
+		memmove(at, at + 1, --n * sizeof *at);
+	if (add)
+		at[n++] = *now;
+	return state_new(&s->o->map, at, n);
+}
+
+static struct order_state *step(void *user, struct order_state *old, uint64_t addr, uint64_t bytes)
+{
+	struct step *s = user;
+	const size_t i = (size_t)((uintptr_t)old >> 5) % MEMO;
+
+	if (s->memo[i].to && s->memo[i].from == old) {
+		s->memo[i].to->refs++;
+		return s->memo[i].to;
+	}
+	state_put(&s->o->map, s->memo[i].to);
+	state_put(&s->o->map, s->memo[i].from);
+	s->memo[i].from = old;
+	if (old)
+		old->refs++; /* its address must not be that of another one */
+	s->memo[i].to = advance(s, old, addr, bytes);
+	s->memo[i].to->refs++;
+	return s->memo[i].to;
+}
+
+/* ---- many accesses ---- */
+
+_Static_assert(ORDER_STRONG > ORDER_WRITE && ORDER_OBSERVES > ORDER_STRONG, "see by_kind()");
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct order_range *x = a, *y = b;
+
+	/* strong ones first: they show which operations may synchronize */
+	if (x->flags != y->flags)
+		return x->flags > y->flags ? -1 : 1;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* Joins ranges of one kind that overlap or touch. Returns how many remain. */
+static size_t join_ranges(struct order_range *r, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct order_range *last = kept ? &r[kept - 1] : NULL;
+
+		if (!r[i].bytes)
+			continue;
+		if (last && last->flags == r[i].flags && last->site == r[i].site
+			&& last->addr + last->bytes >= r[i].addr) {
+			const uint64_t end = r[i].addr + r[i].bytes;
+
+			if (last->addr + last->bytes < end)
+				last->bytes = end - last->addr;
+			continue;
+		}
+		r[kept++] = r[i];
+	}
+	return kept;
+}
+
+/* The limit of memory: what is known is forgotten, which hides races and makes none. */
+static void limit(struct order *o)
+{
+	if (o->map.bytes <= o->config.most_bytes)
+		return;
+	map_clear(&o->map);
+	if (!o->full && o->config.unchecked)
+		o->config.unchecked(o->config.user, "races between operations: their accesses took more "
+			"memory than the limit, and earlier ones were forgotten");
+	o->full = true;
+}
+
+static void apply(struct order *o, struct order_op *op, const struct order_range *range, size_t n,
+	unsigned more)
+{
+	struct order_range *r = n ? base_alloc(n * sizeof *r) : NULL;
+	size_t from = 0;
+
+	if (n) {
+		memcpy(r, range, n * sizeof *r);
+		qsort(r, n, sizeof *r, by_kind);
+	}
+	n = join_ranges(r, n);
+	while (from < n) {
+		struct step s = { .o = o, .now = { .op = op, .site = r[from].site,
+			.flags = (uint16_t)(r[from].flags | more) } };
+		size_t to = from;
+
+		while (to < n && r[to].flags == r[from].flags && r[to].site == r[from].site)
+			to++;
+		op->kept++; /* while states come and go */
+		map_apply(&o->map, r + from, to - from, step, &s);
+		for (size_t i = 0; i < MEMO; i++) {
+			state_put(&o->map, s.memo[i].to);
+			state_put(&o->map, s.memo[i].from);
+		}
+		op_unref(op);
+		from = to;
+	}
+	free(r);
+	limit(o);
+}
+
+void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n)
+{
+	pthread_mutex_lock(&o->lock);
+	apply(o, op, range, n, 0);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* All operations so far are before all later ones if none is still running and the host knows them
+ * to be complete. */
+void order_retire(struct order *o)
+{
+	if (o->running)
+		return;
+	for (uint32_t i = 1; i < o->line.n; i++) {
+		const struct clock *c = &o->host.by[ORDER_PROMISED];
+
+		if (o->line.at[i].epoch && (i >= c->n || c->at[i] < o->line.at[i].epoch))
+			return;
+	}
+	map_clear(&o->map);
+	o->met.n = 0;
+}
+
+/* ---- the host ---- */
+
+void order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void))
+{
+	struct order_call call = { .name = range->flags & ORDER_WRITE ? "write by the host"
+		: "read by the host", .stack = 0 };
+	struct order_op *op;
+
+	pthread_mutex_lock(&o->lock);
+	call.stack = stack ? stack() : 0;
+	op = order_host_op(o, &call);
+	apply(o, op, range, 1, HOST_ACCESS);
+	order_host_op_put(op);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- lifetimes ---- */
+
+static void life(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes, unsigned flag)
+{
+	const struct order_range r = { .addr = addr, .bytes = bytes, .flags = ORDER_WRITE };
+
+	pthread_mutex_lock(&o->lock);
+	apply(o, op, &r, 1, flag);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static struct order_state *forget(void *user, struct order_state *old, uint64_t addr, uint64_t bytes)
+{
+	(void)user, (void)old, (void)addr, (void)bytes;
+	return NULL;
+}
+
+void order_forget(struct order *o, uint64_t addr, uint64_t bytes)
+{
+	const struct order_range r = { .addr = addr, .bytes = bytes };
+
+	pthread_mutex_lock(&o->lock);
+	if (bytes)
+		map_apply(&o->map, &r, 1, forget, NULL);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void order_alloc(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes)
+{
+	life(o, op, addr, bytes, LIFE_ALLOC);
+}
+
+void order_free(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes)
+{
+	life(o, op, addr, bytes, LIFE_FREE);
+}

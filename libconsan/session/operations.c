@@ -1,0 +1,95 @@
+/* operations: races between operations (libconsan/order) become findings of the session. */
+#include "internal.h"
+
+#include "libconsan/exec/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "kernel saxpy in stream 2", "cudaMemcpyAsync in the default stream", "the host" */
+static void name_actor(const struct order_side *s, struct finding_side *to)
+{
+	char *kernel = s->call.kernel ? demangle(s->call.kernel, NAME_BARE) : NULL;
+
+	if (s->host)
+		snprintf(to->actor, sizeof to->actor, "the host");
+	else
+		snprintf(to->actor, sizeof to->actor, "%s%.90s in %.50s", kernel ? "kernel " : "",
+			kernel ? kernel : s->call.name, s->line);
+	free(kernel);
+}
+
+static struct finding_side side_of(const struct order_report *r, const struct order_side *s)
+{
+	struct finding_side side = { .site = s->site ? s->site : s->call.stack, .host = !s->site,
+		.call = s->call.stack, .lane = -1, .space = SP_GLOBAL, .addr = r->addr,
+		.bytes = r->bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)r->bytes };
+	struct exec_mem m;
+
+	snprintf(side.what, sizeof side.what, "%s", s->what);
+	snprintf(side.api, sizeof side.api, "%s", s->call.name);
+	name_actor(s, &side);
+	if (exec_mem_find(r->addr, &m)) {
+		side.buffer = m.at;
+		side.buffer_bytes = m.bytes;
+	}
+	return side;
+}
+
+static void on_report(void *user, const struct order_report *r)
+{
+	const unsigned rule = rule_by_code(r->rule);
+	struct finding f = { .rule = rule, .severity = rule_get(rule)->severity, .nsides = 2, .seen = 1 };
+	struct consan *c = user;
+
+	finding_set_kernel(f.kernel, r->now.call.kernel ? r->now.call.kernel : r->old.call.kernel
+		? r->old.call.kernel : "");
+	f.launch = r->now.call.kernel ? r->now.call.launch : r->old.call.launch;
+	f.side[0] = side_of(r, &r->now);
+	f.side[1] = side_of(r, &r->old);
+	snprintf(f.edge, sizeof f.edge, "%s", r->edge);
+	snprintf(f.hint, sizeof f.hint, "%s", r->hint);
+	session_take(c, &f);
+}
+
+static void on_unchecked(void *user, const char *why)
+{
+	consan_remark(user, REMARK_NOTE, why);
+}
+
+struct order *consan_order(struct consan *c)
+{
+	const struct order_config config = { .report = on_report, .unchecked = on_unchecked, .user = c };
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->order)
+		c->order = order_open(&config);
+	pthread_mutex_unlock(&c->lock);
+	return c->order;
+}
+
+/* ---- the accesses of a grid ---- */
+
+struct ranges { VEC(struct order_range) all; };
+
+static void on_range(void *user, const struct check_range *r)
+{
+	struct ranges *to = user;
+
+	vec_push(&to->all, ((struct order_range){ .addr = r->addr, .bytes = r->bytes, .site = r->site,
+		.flags = (r->write ? ORDER_WRITE : 0) | (r->strong ? ORDER_STRONG : 0)
+			| (r->observes ? ORDER_OBSERVES : 0) }));
+}
+
+void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch)
+{
+	struct ranges ranges = { 0 };
+
+	if (!op || !order_wants(c->order))
+		return;
+	order_op_launch(op, launch);
+	check_accesses(check, on_range, &ranges);
+	order_accesses(c->order, op, ranges.all.at, ranges.all.n);
+	vec_free(&ranges.all);
+}
