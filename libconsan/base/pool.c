@@ -117,6 +117,11 @@ void pool_start(struct pool_task *t, unsigned workers)
 	pthread_mutex_unlock(&pool.lock);
 }
 
+unsigned pool_workers(void)
+{
+	return __atomic_load_n(&pool.workers, __ATOMIC_RELAXED);
+}
+
 void pool_finish(struct pool_task *t)
 {
 	pthread_mutex_lock(&pool.lock);

@@ -8,6 +8,7 @@
 /* Starts workers until there are so many, or POOL_MOST. Fewer may start: the system limits
  * the number of threads. */
 void pool_open(unsigned workers);
+unsigned pool_workers(void); /* that were started */
 /* Calls work(arg) on this thread and at the same time on at most `threads` - 1 workers.
  * Returns when all of these calls have returned. `work` takes its share from a counter
  * that all calls have in common, since it may run on this thread only: where all workers

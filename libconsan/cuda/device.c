@@ -100,7 +100,7 @@ static uint32_t host_stack(void)
 static void finish(void)
 {
 	if (device.c && !device.forked)
-		engine_wait_all(-1);
+		engine_finish();
 }
 
 static int open_session(void)
@@ -122,6 +122,7 @@ static int open_session(void)
 	}
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
+	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone });
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
 	atexit(finish);
@@ -344,7 +345,7 @@ __attribute__((destructor)) static void close_session(void)
 {
 	if (!device.c || device.forked)
 		return;
-	engine_wait_all(-1);
+	engine_finish();
 	python_end();
 	device.broken = cudaErrorCudartUnloading;
 	if (!atomic_load(&device.launching))

@@ -254,30 +254,77 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, 
 
 /* ---- values in memory, in the order of the stream ---- */
 
-static CUresult write_value(CUstream stream, CUdeviceptr to, uint64_t value, unsigned bytes)
+static int issue_value(CUstream stream, enum op_kind kind, CUdeviceptr at, uint64_t value,
+	unsigned bytes, unsigned condition)
 {
-	struct op op;
-	int error = to ? 0 : cudaErrorInvalidValue;
+	struct op op = { .kind = kind, .value = { (void *)at, value, bytes, condition } };
+	int error = drv_ready();
 
-	for (unsigned at = 0; at < bytes && !error; at += sizeof(uint32_t)) {
-		op = (struct op){ .kind = OP_FILL, .fill = { .dst = (void *)(to + at),
-			.value = (uint32_t)(value >> 8 * at), .unit = sizeof(uint32_t),
-			.pitch = sizeof(uint32_t), .width = 1, .height = 1, .depth = 1 } };
-		error = fill_check(&op.fill);
-		if (!error)
-			error = stream_issue(stream, &op, false);
-	}
-	return after_ready(error);
+	if (!error)
+		error = value_check(&op.value);
+	return error ? error : stream_issue(stream, &op, false);
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags)
 {
-	return write_value(stream, to, value, 4);
+	return drv(issue_value(stream, OP_WRITE, to, value, 4, 0));
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned flags)
 {
-	return write_value(stream, to, value, 8);
+	return drv(issue_value(stream, OP_WRITE, to, value, 8, 0));
+}
+
+/* Without the flag that flushes remote writes: there are none. */
+static unsigned condition_of(unsigned flags)
+{
+	return flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
+}
+
+static int issue_wait(CUstream stream, CUdeviceptr at, uint64_t value, unsigned bytes, unsigned flags)
+{
+	if (condition_of(flags) > CU_STREAM_WAIT_VALUE_NOR)
+		return cudaErrorInvalidValue;
+	return issue_value(stream, OP_WAIT, at, value, bytes, condition_of(flags));
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
+{
+	return drv(issue_wait(stream, at, value, 4, flags));
+}
+
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags)
+{
+	return drv(issue_wait(stream, at, value, 8, flags));
+}
+
+static int issue_one(CUstream stream, const CUstreamBatchMemOpParams *p)
+{
+	switch (p->operation) {
+	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+		return issue_wait(stream, p->waitValue.address, p->waitValue.value, 4, p->waitValue.flags);
+	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+		return issue_wait(stream, p->waitValue.address, p->waitValue.value64, 8,
+			p->waitValue.flags);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value, 4, 0);
+	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value64, 8, 0);
+	case CU_STREAM_MEM_OP_BARRIER: /* they are in order */
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return 0;
+	default:
+		return cudaErrorInvalidValue;
+	}
+}
+
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags)
+{
+	int error = list && n <= 256 && !flags ? drv_ready() : cudaErrorInvalidValue;
+
+	for (unsigned i = 0; i < n && !error; i++)
+		error = issue_one(stream, &list[i]);
+	return drv(error);
 }
 
 /* ---- graphs ---- */

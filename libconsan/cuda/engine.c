@@ -1,9 +1,14 @@
 /* engine: runs the tasks of the queue (queue.h): which one, when, and on which thread.
  *
  * The host runs them when it waits. If it does not call us for a while although there is work, a
- * background thread runs it: the host may look at memory until it changes. */
+ * background thread runs it: the host may look at memory until it changes.
+ *
+ * A grid in which no thread can go on is suspended on its thread, and others run: grids of other
+ * streams, host functions, the host itself. It is resumed when something else has run, or when the
+ * host may have changed memory. If nothing is left that could let it go on, that is a deadlock. */
 #include "queue.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <time.h>
 
@@ -11,6 +16,11 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 #define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
 #define QUIET 0.02                      /* seconds without a call until the background thread runs tasks */
 #define LINGER 100                      /* so often it looks in vain until it sleeps */
+
+#define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
+#define RETRY_MOST 0.02                 /* ... each time twice as long */
+/* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
+#define PATIENCE 20.0
 
 static _Thread_local struct task *running;
 
@@ -23,6 +33,8 @@ static struct {
 	pthread_cond_t issued;
 	uint64_t rng;
 	bool seeded;
+	double retry;
+	bool ends;                      /* the process */
 } engine = { .work = PTHREAD_COND_INITIALIZER, .issued = PTHREAD_COND_INITIALIZER };
 
 struct task *engine_running(void)
@@ -43,6 +55,14 @@ static struct timespec after(double seconds)
 
 /* ---- running a task; all functions are called with the lock ---- */
 
+/* What is suspended may go on. */
+static void moved(void)
+{
+	queue.epoch++;
+	queue.moved = progress_seconds();
+	engine.retry = RETRY;
+}
+
 /* After a fault nothing runs any more, but the host must not wait forever. */
 static int run_unless_broken(int device, const struct op *op, struct order_op *order)
 {
@@ -53,15 +73,20 @@ static int run_unless_broken(int device, const struct op *op, struct order_op *o
 
 static void execute(struct task *t)
 {
+	struct task *outer = running; /* suspended on this thread */
 	int error;
 
 	t->started = true;
 	pthread_mutex_unlock(&queue.lock);
 	running = t;
 	caller_set(t->from);
+	if (t->op.kind != OP_HOST)
+		guard_suspend();
 	error = run_unless_broken(t->stream->device, &t->op, t->order);
-	caller_set(NULL);
-	running = NULL;
+	if (t->op.kind != OP_HOST)
+		guard_resume();
+	running = outer;
+	caller_set(outer ? outer->from : NULL);
 	pthread_mutex_lock(&queue.lock);
 	if (error && !queue.late)
 		queue.late = error;
@@ -69,7 +94,7 @@ static void execute(struct task *t)
 		queue.busy = NULL;
 	else
 		queue.functions--;
-	queue.epoch++;
+	moved();
 	queue_done(t);
 	pthread_cond_broadcast(&queue.changed);
 }
@@ -141,8 +166,9 @@ static uint64_t draw(void)
 
 static bool may_run(struct task *t)
 {
-	return t->state == TASK_SUSPENDED ? t->tried != queue.epoch
-		: t->state == TASK_QUEUED && task_ready(t);
+	if (t->state == TASK_SUSPENDED)
+		return t->able || t->hung || t->tried != queue.epoch;
+	return t->state == TASK_QUEUED && task_ready(t) && (t->hung || op_ready(&t->op));
 }
 
 /* The first in the order of issue, or one that the seed draws. */
@@ -196,18 +222,66 @@ static void go_on(struct task *t, const void *me)
 		hand_out(t);
 }
 
-/* Lets a task go on, or waits until something changes. False: nothing can run. */
+/* ---- nothing can run ---- */
+
+/* Threads of the program that are not in one of our waits. */
+static long free_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	long n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n - 2 - (long)(engine.threads + queue.waiting + pool_workers());
+}
+
+/* Might the host change memory, or issue an operation, without us? */
+static bool host_may_act(void)
+{
+	const double limit = consan_timeout(device_session());
+
+	if (engine.ends)
+		return false;
+	if (!queue.waiting)
+		return true;
+	return free_threads() > 0
+		&& progress_seconds() - queue.moved < (limit > 0 ? limit : PATIENCE);
+}
+
+static void wait_for_host(void)
+{
+	struct timespec until;
+
+	if (!host_may_act()) {
+		deadlock_report();
+		for (struct task *t = queue.first; t; t = t->next)
+			t->hung = t->hung || task_stuck(t);
+		queue.epoch++;
+		return;
+	}
+	until = after(engine.retry);
+	engine.retry = engine.retry * 2 < RETRY_MOST ? engine.retry * 2 : RETRY_MOST;
+	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until))
+		queue.epoch++;
+}
+
+/* Lets a task go on, or waits until something changes. False: nothing can run without the host. */
 static bool progress(const void *me, enum wait_mode mode)
 {
 	struct task *t = queue.busy ? NULL : pick();
 
 	if (t) {
-		go_on(t, me);
+		go_on(t, mode == WAIT_DONE ? me : NULL);
 		return true;
 	}
-	if (!queue.busy && (!queue.functions || mode == WAIT_QUERY))
+	if (!queue.busy && mode == WAIT_QUERY)
 		return false;
-	pthread_cond_wait(&queue.changed, &queue.lock);
+	if (queue.busy || queue.functions)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	else
+		wait_for_host();
 	return true;
 }
 
@@ -261,12 +335,13 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	queue.calls++;
 	if (reached(g))
 		return 0;
-	queue.epoch++; /* the host may have changed what a grid waits for */
+	moved(); /* the host may have changed what a grid waits for */
 	need(g, g);
 	queue.waiting += mode == WAIT_DONE;
-	while (!reached(g) && progress(g, mode))
+	while (!reached(g) && (progress(g, mode) || mode == WAIT_DONE))
 		;
 	queue.waiting -= mode == WAIT_DONE;
+	queue.moved = progress_seconds();
 	if (!reached(g))
 		error = cudaErrorNotReady;
 	return error;
@@ -316,6 +391,125 @@ int engine_wait_all(int device)
 	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
 }
 
+/* ---- suspended grids ---- */
+
+static enum exec_resume suspend(struct task *t, bool able, bool changed)
+{
+	t->state = TASK_SUSPENDED;
+	t->able = able;
+	if (changed)
+		moved();
+	t->tried = queue.epoch;
+	if (queue.busy == t)
+		queue.busy = NULL;
+	pthread_cond_broadcast(&queue.changed);
+	while (t->state == TASK_SUSPENDED)
+		progress(NULL, WAIT_DONE);
+	return t->hung ? EXEC_HUNG : EXEC_CHANGED;
+}
+
+/* It could go on. Without a seed, the next one in the order of issue gets a turn; with a seed, some
+ * other one, or none. */
+static struct task *next_after(struct task *t)
+{
+	struct task *u;
+
+	if (consan_seed(device_session())) {
+		t->state = TASK_SUSPENDED;
+		t->able = true;
+		u = pick();
+		t->state = TASK_RUNNING;
+		return u == t ? NULL : u;
+	}
+	for (u = t->next ? t->next : queue.first; u != t; u = u->next ? u->next : queue.first)
+		if (may_run(u))
+			return u;
+	return NULL;
+}
+
+static enum exec_resume yield(struct task *t, bool changed)
+{
+	struct task *next = next_after(t);
+
+	if (!next)
+		return EXEC_AS_BEFORE;
+	t->state = TASK_SUSPENDED;
+	t->able = true;
+	go_on(next, NULL);
+	return suspend(t, true, changed);
+}
+
+enum exec_resume engine_pause(enum exec_pause why, bool changed)
+{
+	struct task *t = running;
+	enum exec_resume how;
+
+	if (!t)
+		return why == EXEC_PAUSE_STUCK ? EXEC_HUNG : EXEC_AS_BEFORE;
+	if (why != EXEC_PAUSE_STUCK && __atomic_load_n(&queue.n, __ATOMIC_RELAXED) <= 1)
+		return EXEC_AS_BEFORE;
+	pthread_mutex_lock(&queue.lock);
+	how = why == EXEC_PAUSE_STUCK ? suspend(t, false, changed) : yield(t, changed);
+	pthread_mutex_unlock(&queue.lock);
+	return how;
+}
+
+/* No other task can run that does not depend on it, and the host waits. */
+bool engine_alone(void)
+{
+	const struct task *me = running;
+	bool alone = true;
+
+	if (!me)
+		return true;
+	pthread_mutex_lock(&queue.lock);
+	for (struct task *t = queue.first; t; t = t->next) {
+		t->mark = t == me;
+		for (size_t i = 0; i < t->after.n && !t->mark; i++)
+			t->mark = t->after.at[i]->state != TASK_DONE && t->after.at[i]->mark;
+		alone &= t->mark;
+	}
+	alone = alone && queue.waiting && free_threads() <= 0;
+	pthread_mutex_unlock(&queue.lock);
+	return alone;
+}
+
+void engine_finish(void)
+{
+	if (!device_session() || forbidden())
+		return;
+	pthread_mutex_lock(&queue.lock);
+	while (queue.first && (queue.busy || queue.functions || progress(NULL, WAIT_QUERY)))
+		if (queue.busy || queue.functions)
+			pthread_cond_wait(&queue.changed, &queue.lock);
+	engine.ends = true;
+	while (queue.first)
+		progress(NULL, WAIT_DONE);
+	engine.ends = false;
+	pthread_mutex_unlock(&queue.lock);
+}
+
+bool engine_pending(void)
+{
+	bool any;
+
+	if (running)
+		return false;
+	pthread_mutex_lock(&queue.lock);
+	any = queue.first;
+	pthread_mutex_unlock(&queue.lock);
+	return any;
+}
+
+void engine_try_all(void)
+{
+	if (running)
+		return;
+	pthread_mutex_lock(&queue.lock);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	pthread_mutex_unlock(&queue.lock);
+}
+
 /* ---- the background ---- */
 
 static void *background(void *unused)
@@ -334,7 +528,7 @@ static void *background(void *unused)
 		engine.asleep = false;
 		vain = queue.first ? 0 : vain + 1;
 		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy) {
-			queue.epoch++;
+			moved();
 			while (calls == queue.calls && !queue.waiting && progress(NULL, WAIT_QUERY))
 				;
 		}
@@ -350,6 +544,7 @@ int engine_issued(void)
 
 	pthread_mutex_lock(&queue.lock);
 	queue.calls++;
+	queue.moved = progress_seconds();
 	if (!engine.background)
 		engine.background = start_thread(background);
 	if (engine.asleep)

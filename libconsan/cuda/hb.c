@@ -46,7 +46,8 @@ static const char *fallback_name(const struct op *op)
 {
 	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
 		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
-		[OP_GRAPH] = "graph launch" };
+		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "release",
+		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait" };
 
 	return name[op->kind];
 }
@@ -127,6 +128,10 @@ void hb_done(struct order_op *o, const struct op *op)
 		add_rows(&r, f->dst, f->pitch, f->slice, f->width * f->unit, f->height, f->depth,
 			ORDER_WRITE);
 	}
+	else if (op->kind == OP_WRITE || op->kind == OP_WAIT)
+		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
+			op->value.bytes, 0, ORDER_STRONG | (op->kind == OP_WRITE ? ORDER_WRITE
+				: ORDER_OBSERVES) }));
 	if (r.all.n)
 		order_accesses(hb(), o, r.all.at, r.all.n);
 	vec_free(&r.all);
@@ -144,15 +149,16 @@ void hb_returned(const struct order_op *o, const struct op *op, bool blocking)
 
 /* ---- the host waits ---- */
 
-bool hb_stream_waited(struct stream *s)
+void hb_stream_waited(struct stream *s)
 {
 	order_host_waits(hb(), hb_line(s), ORDER_PROMISED);
-	return true;
+	guard_update();
 }
 
 void hb_device_waited(int device)
 {
 	order_host_waits_device(hb(), device, ORDER_PROMISED);
+	guard_update();
 }
 
 /* ---- events ---- */
@@ -175,4 +181,5 @@ void hb_wait(struct stream *s, const struct cuda_event *e)
 void hb_event_waited(const struct cuda_event *e)
 {
 	order_host_waits_event(hb(), &e->order);
+	guard_update();
 }

@@ -279,7 +279,15 @@ void python_end(void);      /* writes the remarks before the session is closed *
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE };
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE,
+	OP_WRITE, OP_WAIT };
+/* A stream memory operation on a word of 4 or 8 bytes. */
+struct value {
+	void *at;
+	uint64_t value;
+	unsigned bytes, condition;   /* of a wait: CU_STREAM_WAIT_VALUE_... */
+};
+int value_check(const struct value *v);
 struct op {
 	enum op_kind kind;
 	union {
@@ -290,10 +298,12 @@ struct op {
 				also after a fault */
 		struct graph *graph; /* a child graph, owned */
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
+		struct value value;
 	};
 };
 /* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
 int op_run(const struct op *op, struct order_op *order);
+bool op_ready(const struct op *op); /* false: it waits for a value in memory */
 struct op op_dup(const struct op *op);
 void op_free(struct op *op);
 size_t op_bytes(const struct op *op); /* staged memory */
@@ -427,10 +437,23 @@ struct order_op *hb_issue_node(const struct order_op *start, struct order_op *co
 void hb_done(struct order_op *o, const struct op *op);
 /* The call that issued it returns: what the host knows (order/calls.def). */
 void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
-bool hb_stream_waited(struct stream *s);
+void hb_stream_waited(struct stream *s);
 void hb_device_waited(int device); /* -1: all devices */
 void hb_record(struct cuda_event *e, struct stream *s);
 void hb_wait(struct stream *s, const struct cuda_event *e);
 void hb_event_waited(const struct cuda_event *e);
+
+/* ---- accesses of the host (guard.c) ---- */
+
+/* Memory that the host and operations can access. */
+void guard_add(void *at, size_t bytes);
+void guard_remove(void *at);
+/* While an operation runs, no page is protected. May be nested, and on several threads. */
+void guard_suspend(void);
+void guard_resume(void);
+/* Operations were issued, or the host has waited: other pages are to be guarded. */
+void guard_update(void);
+/* The host, or the kernel for it, is about to access this memory. */
+void guard_touch(const void *at, size_t bytes, bool write);
 
 #endif

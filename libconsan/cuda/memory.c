@@ -55,6 +55,9 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind, int device,
 		return no_memory(bytes);
 	in_use[device] += bytes;
 	handle_put(*at, HANDLE_MEMORY, *at);
+	order_forget(hb(), (uint64_t)(uintptr_t)*at, bytes);
+	if (kind != CONSAN_MEM_DEVICE)
+		guard_add(*at, (bytes + 4095) / 4096 * 4096);
 	return 0;
 }
 
@@ -152,6 +155,7 @@ void mem_release(void *at)
 	if (!consan_mem_find(device_session(), at, &base, &bytes, &kind))
 		return;
 	device = consan_mem_device(at);
+	guard_remove(at);
 	if (consan_free(device_session(), at))
 		in_use[device] -= bytes;
 }
@@ -209,6 +213,7 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 	if (!mem_check(at, 1))
 		return cudaErrorHostMemoryAlreadyRegistered;
 	consan_mem_register(device_session(), at, bytes);
+	guard_add(at, bytes);
 	keep_flags(at, flags | cudaHostRegisterMapped);
 	return 0;
 }
@@ -219,6 +224,8 @@ int mem_unregister(void *at)
 
 	if (error)
 		return error;
+	if (handle_get(at, HANDLE_HOST))
+		guard_remove(at);
 	if (!handle_drop(at, HANDLE_HOST) || !consan_mem_unregister(device_session(), at))
 		return cudaErrorHostMemoryNotRegistered;
 	return 0;

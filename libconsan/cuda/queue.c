@@ -72,6 +72,24 @@ static void depend_on_stream(void *value, void *user)
 		depend(e->t, s->tail);
 }
 
+static void depend_on_orphans(struct task *t, int device)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < queue.orphan.n; i++) {
+		struct task *u = queue.orphan.at[i];
+
+		if (u->state == TASK_DONE) {
+			task_put(u);
+			continue;
+		}
+		queue.orphan.at[kept++] = u;
+		if (u->stream->device == device)
+			depend(t, u);
+	}
+	queue.orphan.n = kept;
+}
+
 /* The legacy default stream waits for all blocking streams, and these wait for it (CUDA Programming
  * Guide, "Legacy Default Stream"). */
 static void depend_by_default(struct task *t, struct stream *s)
@@ -81,6 +99,7 @@ static void depend_by_default(struct task *t, struct stream *s)
 	if (s == legacy) {
 		depend_on_stream(stream_per_thread(s->device), &(struct each){ t, legacy });
 		handle_each(HANDLE_STREAM, depend_on_stream, &(struct each){ t, legacy });
+		depend_on_orphans(t, s->device);
 	} else if (!(s->flags & cudaStreamNonBlocking)) {
 		forget_done(&legacy->tail);
 		depend(t, legacy->tail);
@@ -98,6 +117,14 @@ void stream_put(struct stream *s)
 		return;
 	task_put(s->tail);
 	free(s);
+}
+
+void stream_orphan(struct stream *s)
+{
+	forget_done(&s->tail);
+	if (s->tail && !(s->flags & cudaStreamNonBlocking))
+		vec_push(&queue.orphan, task_get(s->tail));
+	stream_put(s);
 }
 
 /* ---- the queue ---- */

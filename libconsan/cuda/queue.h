@@ -42,7 +42,9 @@ struct task {
 	struct caller *from;
 	struct order_op *order;      /* for libconsan/order; owns a reference; or NULL */
 	uint64_t tried;              /* suspended: queue.epoch when it could not go on */
-	bool hung;                   /* suspended: it is to end, as nothing can let it go on */
+	bool able;                   /* suspended: it can go on at any time */
+	bool hung;                   /* nothing can let it go on: it is to end */
+	bool mark;                   /* of the algorithm that runs */
 	double done_at;              /* when it ended, in seconds of CLOCK_MONOTONIC */
 };
 
@@ -52,11 +54,13 @@ struct queue {
 	struct task *first, *last;
 	size_t n, bytes;             /* tasks; of these, staged memory */
 	uint64_t issued;             /* tasks so far */
+	VEC(struct task *) orphan;   /* last tasks of blocking streams that were destroyed */
 	struct task *busy;           /* the task that does device work, or NULL */
 	unsigned functions;          /* host functions that run */
 	uint64_t epoch;              /* incremented when a suspended grid may go on */
 	unsigned waiting;            /* threads of the host in a wait */
 	uint64_t calls;              /* of the API that issue or wait */
+	double moved;                /* when something has run or called; seconds of CLOCK_MONOTONIC */
 	int late;                    /* an error that the next wait returns, or 0 */
 };
 extern struct queue queue;
@@ -75,6 +79,8 @@ void task_put(struct task *t);
 bool task_ready(struct task *t);
 /* It has run. Frees what it owns, but for other references. The caller holds the lock. */
 void queue_done(struct task *t);
+/* The program destroys the stream: its tasks still run. Gives up the handle's reference. */
+void stream_orphan(struct stream *s);
 void stream_get(struct stream *s);
 void stream_put(struct stream *s);
 /* The call stack of this thread's call; NULL: call stacks are not wanted. Not under the lock: it may
@@ -93,7 +99,23 @@ int engine_wait(struct task *t, enum wait_mode mode);
 int engine_wait_all(int device); /* -1: for all devices */
 /* Tasks were added. Without the lock: may wait, if the queue is full or launches block. */
 int engine_issued(void);
+/* The process ends: what can run without the host runs, what then waits is a deadlock. */
+void engine_finish(void);
+/* Has the program issued what has not run to its end? False in an operation itself. */
+bool engine_pending(void);
+/* Runs all that can run without the host. */
+void engine_try_all(void);
 /* The task whose operation this thread runs; NULL: none. */
 struct task *engine_running(void);
+/* For consan_on_pause() */
+enum exec_resume engine_pause(enum exec_pause why, bool changed);
+bool engine_alone(void);
+
+/* ---- deadlock.c; both are called with the lock ---- */
+
+/* Can it neither run nor go on unless memory changes? */
+bool task_stuck(const struct task *t);
+/* Reports what the tasks and the host wait for. */
+void deadlock_report(void);
 
 #endif

@@ -17,67 +17,6 @@ __attribute__((constructor)) static void number_default_streams(void)
 
 static _Atomic unsigned long long ids = DEFAULT_STREAMS;
 
-/* ---- operations ---- */
-
-int op_run(const struct op *op, struct order_op *order)
-{
-	switch (op->kind) {
-	case OP_EMPTY:
-	case OP_RECORD:
-		return 0;
-	case OP_FREE:
-		mem_release(op->at);
-		return 0;
-	case OP_LAUNCH:
-		return launch_run(&op->launch, order);
-	case OP_COPY:
-		copy_run(&op->copy);
-		hb_done(order, op);
-		return 0;
-	case OP_FILL:
-		fill_run(&op->fill);
-		hb_done(order, op);
-		return 0;
-	case OP_HOST:
-		op->host.call(op->host.user);
-		return 0;
-	case OP_GRAPH:
-		break;
-	}
-	return cudaErrorUnknown;
-}
-
-struct op op_dup(const struct op *op)
-{
-	struct op copy = *op;
-
-	if (op->kind == OP_LAUNCH) {
-		size_t n = op->launch.func->info.param_bytes + 1;
-
-		copy.launch.params = base_alloc(n);
-		memcpy(copy.launch.params, op->launch.params, n);
-	} else if (op->kind == OP_GRAPH) {
-		copy.graph = graph_dup(op->graph, false);
-	}
-	return copy;
-}
-
-size_t op_bytes(const struct op *op)
-{
-	return op->kind == OP_COPY && op->copy.staged ? copy_bytes(&op->copy) : 0;
-}
-
-void op_free(struct op *op)
-{
-	if (op->kind == OP_LAUNCH)
-		free(op->launch.params);
-	else if (op->kind == OP_COPY)
-		free(op->copy.staged);
-	else if (op->kind == OP_GRAPH)
-		graph_free(op->graph);
-	op->kind = OP_EMPTY;
-}
-
 /* ---- streams ---- */
 
 int stream_new(struct stream **out, unsigned flags, int priority)
@@ -92,6 +31,7 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	s = base_alloc(sizeof *s);
 	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
 		.refs = 1 };
+	hb_line(s);
 	handle_put(s, HANDLE_STREAM, s);
 	*out = s;
 	return 0;
@@ -105,7 +45,7 @@ int stream_free(struct stream *s)
 	hb_stream_closed(s);
 	vec_free(&s->front);
 	pthread_mutex_lock(&queue.lock);
-	stream_put(s);
+	stream_orphan(s);
 	pthread_mutex_unlock(&queue.lock);
 	return 0;
 }
@@ -192,7 +132,8 @@ static enum returns op_returns(const struct op *op, bool blocking)
 static int enqueue(struct stream *s, struct op *op, bool blocking)
 {
 	const enum returns returns = op_returns(op, blocking);
-	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH ? caller_here() : NULL;
+	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH || op->kind == OP_WAIT
+		? caller_here() : NULL;
 	const enum op_kind kind = op->kind;
 	struct order_op *order = hb_issue(s, op);
 	struct op issued = *op; /* for hb_returned(): what it names, not what it owns */
@@ -214,6 +155,7 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 		error = engine_wait(t, WAIT_DONE);
 	}
 	hb_returned(order, &issued, blocking);
+	guard_update();
 	order_op_put(hb(), order);
 	pthread_mutex_lock(&queue.lock);
 	task_put(t);

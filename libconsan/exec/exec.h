@@ -169,8 +169,25 @@ enum exec_async { ASYNC_LATE, ASYNC_EARLY, ASYNC_RANDOM };
 /* Which of the values that the ISA allows strong loads of global memory return (reads.h) */
 enum exec_reads { READS_NEWEST, READS_OLDEST, READS_RANDOM };
 
+/* A launch is one of several that use memory at the same time: at these points of its schedule, others
+ * may run. */
+enum exec_pause {
+	EXEC_PAUSE_STUCK,  /* no thread can go on unless memory changes from outside */
+	EXEC_PAUSE_SLICE,  /* it has run for long */
+	EXEC_PAUSE_ACCESS, /* a strong access to global memory comes next */
+};
+enum exec_resume {
+	EXEC_AS_BEFORE,    /* nothing else has run */
+	EXEC_CHANGED,      /* memory may have changed */
+	EXEC_HUNG,         /* nothing will change it: the launch ends with EXEC_HANG */
+	EXEC_GIVE_UP,      /* the launch ends with EXEC_STOPPED */
+};
+
 struct exec_observer {     /* callbacks may be called from worker threads */
 	void *user;
+	/* Called on the thread of exec_run(), which may wait; for launches of one worker. changed: the
+	 * launch has changed memory since the last call. NULL: it runs alone. */
+	enum exec_resume (*pause)(void *user, enum exec_pause why, bool changed);
 	/* A cluster starts. Returns the sink for its events, or NULL for none. */
 	struct event_sink *(*cluster_begin)(void *user, const struct cluster_info *c);
 	void (*cluster_end)(void *user, struct event_sink *sink);

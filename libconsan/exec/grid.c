@@ -310,7 +310,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		base_die("a controlled schedule of a GPU");
 	clc_open(&g);
 	sched_order(&g);
-	g.jobs = g.coupled ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
+	g.pauses = l->observer && l->observer->pause && (g.coupled || k->info.polls);
+	g.jobs = g.coupled || g.pauses ? 1 : l->jobs ? l->jobs : cores > 0 ? (unsigned)cores : 1;
 	g.threads = 1;
 	if (g.jobs > g.nclusters)
 		g.jobs = (unsigned)g.nclusters;

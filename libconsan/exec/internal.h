@@ -228,6 +228,9 @@ struct worker {
 	uint64_t wasted;         /* such accesses in sequence that changed nothing */
 	uint64_t fair_at;        /* steps when a cluster started or ended, or all had a turn */
 	unsigned busy;           /* turns in sequence that progressed */
+	/* exec_observer.pause */
+	uint64_t paused_work;    /* grid.work then */
+	uint64_t paused_ticks, paused_steps; /* ticks and steps then */
 };
 
 struct grid {
@@ -247,6 +250,7 @@ struct grid {
 	struct clc *clc;         /* clc.h; or NULL: clusters start in order */
 	unsigned jobs;
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
+	bool pauses;             /* one worker runs all clusters, and calls exec_observer.pause */
 	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
 	bool spread;             /* the other workers take part; or would, with more jobs */
 	unsigned threads;        /* workers that have started */
@@ -324,6 +328,11 @@ void sched_load(struct warp *w, const struct event *e);
 bool sched_spun(struct warp *w);
 /* After such an access has changed memory. */
 void sched_changed(struct warp *w, uint64_t places);
+/* Anything outside of the launch may have changed global memory. */
+void sched_outside(struct worker *wk);
+/* Lets others run, if the schedule is at such a point; stuck: no thread of the launch can go on. True:
+ * memory may have changed. */
+bool sched_pause(struct worker *wk, bool stuck);
 /* The resident at this place is due or stale. */
 void sched_due(struct worker *wk, size_t slot);
 /* Draws the order in which clusters start (grid.order). */

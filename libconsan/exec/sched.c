@@ -87,6 +87,63 @@ void sched_due(struct worker *wk, size_t slot)
 		wk->due_to = slot + 1;
 }
 
+/* ---- other launches ---- */
+
+#define SLICE (1u << 22)  /* ops that a launch polls in vain before others run */
+#define SLICES 16         /* so often, if it does not poll in vain */
+#define ACCESSES 8        /* with a seed: strong accesses from point to point */
+
+void sched_outside(struct worker *wk)
+{
+	atomic_fetch_add(&wk->grid->work, 1);
+	wk->wasted = 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(wk->version); i++)
+		wk->version[i]++;
+	for (size_t i = 0; i < wk->parked.n; i++)
+		wk->parked.at[i].futile = false;
+	for (size_t i = 0; i < wk->resident.n; i++) {
+		wk->resident.at[i].stale = true;
+		sched_due(wk, i);
+	}
+}
+
+static bool at_point(struct worker *wk, bool changed, enum exec_pause *why)
+{
+	const uint64_t ticks = wk->ticks - wk->paused_ticks;
+
+	if (ticks > (changed ? (uint64_t)SLICE * SLICES : SLICE)) {
+		*why = EXEC_PAUSE_SLICE;
+		return true;
+	}
+	*why = EXEC_PAUSE_ACCESS;
+	return wk->grid->l->seed && wk->steps - wk->paused_steps >= ACCESSES;
+}
+
+bool sched_pause(struct worker *wk, bool stuck)
+{
+	struct grid *g = wk->grid;
+	const struct exec_observer *o = g->l->observer;
+	const bool changed = atomic_load(&g->work) != wk->paused_work;
+	enum exec_pause why = EXEC_PAUSE_STUCK;
+	enum exec_resume how;
+	double began;
+
+	if (!g->pauses || (!stuck && !at_point(wk, changed, &why)))
+		return false;
+	began = progress_seconds();
+	how = o->pause(o->user, why, changed);
+	if (g->deadline > 0)
+		g->deadline += progress_seconds() - began;
+	if (how == EXEC_GIVE_UP)
+		atomic_store(&g->stopped, true);
+	if (how != EXEC_AS_BEFORE)
+		sched_outside(wk);
+	wk->paused_work = atomic_load(&g->work);
+	wk->paused_ticks = wk->ticks;
+	wk->paused_steps = wk->steps;
+	return how == EXEC_CHANGED || how == EXEC_GIVE_UP;
+}
+
 /* ---- points ---- */
 
 /* Differs if a strong access has changed one of the places. */

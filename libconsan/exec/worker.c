@@ -239,6 +239,7 @@ void worker_run(struct worker *wk)
 		while (wk->resident.n < wk->window && admit(wk))
 			;
 		progress = turns(wk, all);
+		sched_pause(wk, false);
 		check_limits(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
 			end_as_hung(wk, HANG_TIMEOUT);
@@ -291,6 +292,11 @@ void worker_run(struct worker *wk)
 			continue;
 		}
 		if (++idle > 8 && livelocked(wk, epoch)) {
+			if (sched_pause(wk, true)) {
+				idle = 0;
+				all = true;
+				continue;
+			}
 			atomic_store(&g->hang, true);
 			grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
 				"livelock: all runnable warps spin in loops that change no state");

@@ -91,7 +91,7 @@ order_line order_line_open(struct order *o, enum order_line_kind kind, int devic
 	both_free(&l->clock);
 	*l = (struct line){ .open = true, .kind = kind, .device = device, .epoch = l->epoch };
 	if (kind != ORDER_LEGACY)
-		l->number = ++o->numbers;
+		l->number = ++o->streams;
 	pthread_mutex_unlock(&o->lock);
 	return at;
 }
@@ -219,12 +219,6 @@ void order_host_met(struct order *o, struct order_op *op, bool host_observed)
 		both_set(&op->clock, ORDER_HOST, o->line.at[ORDER_HOST].epoch);
 }
 
-static void use(struct order *o, struct line *l)
-{
-	o->streams += !l->used;
-	l->used = true;
-}
-
 /* Gives the operation the next epoch of its line. */
 static void place(struct order *o, struct order_op *op, struct order_clock *clock)
 {
@@ -234,7 +228,6 @@ static void place(struct order *o, struct order_op *op, struct order_clock *cloc
 	both_set(clock, op->line, op->epoch);
 	op->clock = both_copy(clock);
 	op->unrecorded = l->unrecorded;
-	use(o, l);
 	o->running++;
 	host_step(o);
 }
@@ -441,7 +434,8 @@ enum order_sync order_copy(enum order_memory to, enum order_memory from, bool as
 	const bool out = from == ORDER_DEVICE || from == ORDER_MANAGED;
 
 	if (in && out)
-		return async ? ORDER_CALL_COPY_ASYNC : ORDER_CALL_COPY_IN_DEVICE;
+		return async ? ORDER_CALL_COPY_ASYNC : to == ORDER_MANAGED || from == ORDER_MANAGED
+			? ORDER_CALL_COPY_MANAGED : ORDER_CALL_COPY_IN_DEVICE;
 	if (!in && !out)
 		return async ? ORDER_CALL_COPY_ASYNC_HOST : ORDER_CALL_COPY_HOST;
 	if (out && from == ORDER_DEVICE && to == ORDER_PAGEABLE)
@@ -457,7 +451,8 @@ enum order_sync order_fill(enum order_memory to, bool async)
 {
 	if (async)
 		return ORDER_CALL_FILL_ASYNC;
-	return to == ORDER_PINNED ? ORDER_CALL_FILL_PINNED : ORDER_CALL_FILL;
+	return to == ORDER_PINNED ? ORDER_CALL_FILL_PINNED
+		: to == ORDER_MANAGED ? ORDER_CALL_FILL_MANAGED : ORDER_CALL_FILL;
 }
 
 /* What the operation waited for: its clock without itself. */
@@ -546,7 +541,7 @@ bool order_wants(struct order *o)
 	bool wants;
 
 	pthread_mutex_lock(&o->lock);
-	wants = (o->streams > 1 || o->host_access) && !o->full;
+	wants = (o->streams || o->host_access) && !o->full;
 	pthread_mutex_unlock(&o->lock);
 	return wants;
 }

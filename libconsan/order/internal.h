@@ -43,7 +43,7 @@ struct order_op {
 };
 
 struct line {
-	bool open, used;
+	bool open;
 	enum order_line_kind kind;
 	int device;
 	uint32_t epoch, number;
@@ -107,11 +107,10 @@ struct order {
 	pthread_mutex_t lock;
 	struct order_config config;
 	VEC(struct line) line;     /* line 0: the host */
-	uint32_t numbers;          /* of streams */
 	struct order_clock host, closed; /* closed: of streams that were destroyed, all devices */
 	struct order_clock closed_blocking;
 	unsigned running;          /* operations that the caller holds */
-	unsigned streams;          /* lines that had an operation */
+	uint32_t streams;          /* besides legacy default streams, so far */
 	bool host_access;
 	bool full;                 /* the limit of memory was reached */
 	struct map map;

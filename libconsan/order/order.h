@@ -15,7 +15,7 @@
  *  - An operation's clock is set by order_issue(). Later edges do not change it.
  *  - There are two relations: what the documentation promises (ORDER_PROMISED), and what current
  *    GPUs and drivers are known to do in addition (ORDER_KNOWN contains ORDER_PROMISED). An access
- *    pair that only the second one orders is a warning (CS1009).
+ *    pair that only the second one orders is a warning (CS1009), if such are wanted.
  *
  * All functions may be called by any thread. */
 #ifndef CONSAN_ORDER_ORDER_H
@@ -134,8 +134,14 @@ bool order_wants(struct order *o);
 /* The accesses of an operation, all at once or in parts, as they have happened. They are compared with
  * what is known, and kept until the host or all later operations are ordered after them. */
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n);
-/* An access of the host. stack: called for the call stack, a site, if there is something to report. */
-void order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
+/* An access of the host. stack: called for the call stack, a site, if there is something to report.
+ * Returns whether there was. */
+bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
+
+/* Calls each() for the parts of a range that operations access which the host does not know to be
+ * complete. */
+void order_pending(struct order *o, uint64_t addr, uint64_t bytes,
+	void (*each)(void *user, uint64_t addr, uint64_t bytes, bool write), void *user);
 
 /* ---- lifetimes ---- */
 
@@ -172,6 +178,7 @@ struct order_config {
 	void (*unchecked)(void *user, const char *why);
 	void *user;
 	uint64_t most_bytes;   /* of memory for accesses; 0: the default */
+	bool documented;       /* report what only ORDER_KNOWN orders */
 };
 struct order *order_open(const struct order_config *c);
 void order_close(struct order *o);

@@ -11,6 +11,7 @@ enum { MOST = 64, MEMO = 64 }; /* accesses of a state; remembered steps */
 
 struct step { /* while an access is applied to memory */
 	struct order *o;
+	bool quiet;            /* it has been compared */
 	struct order_access now;
 	struct { struct order_state *from, *to; } memo[MEMO]; /* to: a reference */
 };
@@ -112,6 +113,8 @@ static void found(struct order *o, const struct order_access *now, const struct 
 		meet(o, now, old);
 		return;
 	}
+	if (known && !o->config.documented)
+		return;
 	if (conflicts(now, old) && is_checked(o, now, old))
 		order_conflict(o, now, old, known, addr, bytes);
 }
@@ -134,7 +137,7 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 				at[n++] = *x;
 			continue;
 		}
-		if (!promised)
+		if (!promised && !s->quiet)
 			found(s->o, now, x, addr, bytes);
 		if (promised && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
 			order_conflict(s->o, now, x, false, addr, bytes);
@@ -220,7 +223,7 @@ static void limit(struct order *o)
 }
 
 static void apply(struct order *o, struct order_op *op, const struct order_range *range, size_t n,
-	unsigned more)
+	unsigned more, bool quiet)
 {
 	struct order_range *r = n ? base_alloc(n * sizeof *r) : NULL;
 	size_t from = 0;
@@ -231,7 +234,7 @@ static void apply(struct order *o, struct order_op *op, const struct order_range
 	}
 	n = join_ranges(r, n);
 	while (from < n) {
-		struct step s = { .o = o, .now = { .op = op, .site = r[from].site,
+		struct step s = { .o = o, .quiet = quiet, .now = { .op = op, .site = r[from].site,
 			.flags = (uint16_t)(r[from].flags | more) } };
 		size_t to = from;
 
@@ -253,7 +256,7 @@ static void apply(struct order *o, struct order_op *op, const struct order_range
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n)
 {
 	pthread_mutex_lock(&o->lock);
-	apply(o, op, range, n, 0);
+	apply(o, op, range, n, 0, false);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -275,17 +278,84 @@ void order_retire(struct order *o)
 
 /* ---- the host ---- */
 
-void order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void))
+struct look { /* an access that is compared, but not kept */
+	struct order *o;
+	struct order_access now;
+	uint32_t (*stack)(void);
+	bool any;
+};
+
+static void compare(void *user, const struct order_state *s, uint64_t addr, uint64_t bytes)
 {
-	struct order_call call = { .name = range->flags & ORDER_WRITE ? "write by the host"
-		: "read by the host", .stack = 0 };
-	struct order_op *op;
+	struct look *l = user;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct order_access *x = &s->at[i];
+
+		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, ORDER_PROMISED)
+			|| !conflicts(x, &l->now))
+			continue;
+		if (!l->any && l->stack && !(x->flags & ORDER_STRONG))
+			l->now.op->call.stack = l->stack();
+		l->any |= !(x->flags & ORDER_STRONG);
+		found(l->o, &l->now, x, addr, bytes);
+	}
+}
+
+/* Operations that are issued later are ordered after it, so that it is kept only for those that were
+ * issued and have not run. */
+bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void))
+{
+	const struct order_call call = { .name = "access by the host" };
+	struct look l = { .o = o, .stack = stack, .now = { .site = 0,
+		.flags = (uint16_t)(range->flags | HOST_ACCESS) } };
 
 	pthread_mutex_lock(&o->lock);
-	call.stack = stack ? stack() : 0;
-	op = order_host_op(o, &call);
-	apply(o, op, range, 1, HOST_ACCESS);
-	order_host_op_put(op);
+	l.now.op = order_host_op(o, &call);
+	map_each(&o->map, range->addr, range->bytes, compare, &l);
+	if (o->running && stack && !l.any)
+		l.now.op->call.stack = stack();
+	if (o->running)
+		apply(o, l.now.op, range, 1, HOST_ACCESS, true);
+	order_host_op_put(l.now.op);
+	pthread_mutex_unlock(&o->lock);
+	return l.any;
+}
+
+struct pending {
+	const struct order *o;
+	const struct order_op *host;
+	void (*each)(void *user, uint64_t addr, uint64_t bytes, bool write);
+	void *user;
+};
+
+static void on_state(void *user, const struct order_state *s, uint64_t addr, uint64_t bytes)
+{
+	const struct pending *p = user;
+	bool any = false, write = false;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct order_access *x = &s->at[i];
+
+		if (x->flags & HOST_ACCESS || order_op_before(x->op, p->host, ORDER_PROMISED))
+			continue;
+		any = true;
+		write |= writes(x);
+	}
+	if (any)
+		p->each(p->user, addr, bytes, write);
+}
+
+void order_pending(struct order *o, uint64_t addr, uint64_t bytes,
+	void (*each)(void *user, uint64_t addr, uint64_t bytes, bool write), void *user)
+{
+	struct pending p = { .o = o, .each = each, .user = user };
+	struct order_op *host;
+
+	pthread_mutex_lock(&o->lock);
+	p.host = host = order_host_op(o, &(struct order_call){ 0 });
+	map_each(&o->map, addr, bytes, on_state, &p);
+	order_host_op_put(host);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -296,7 +366,7 @@ static void life(struct order *o, struct order_op *op, uint64_t addr, uint64_t b
 	const struct order_range r = { .addr = addr, .bytes = bytes, .flags = ORDER_WRITE };
 
 	pthread_mutex_lock(&o->lock);
-	apply(o, op, &r, 1, flag);
+	apply(o, op, &r, 1, flag, false);
 	pthread_mutex_unlock(&o->lock);
 }
 

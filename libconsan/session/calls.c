@@ -36,6 +36,26 @@ void consan_call_failed(struct consan *c, const struct consan_call *call)
 	session_take(c, &f);
 }
 
+void consan_deadlock(struct consan *c, const struct consan_stuck *stuck, size_t n, const char *waits,
+	const char *hint)
+{
+	const unsigned rule = rule_by_code("CS1020");
+	struct finding f = { .rule = rule, .severity = rule_get(rule)->severity, .seen = 1 };
+
+	f.nsides = n < 2 ? (unsigned)n : 2;
+	finding_set_kernel(f.kernel, n ? stuck[0].kernel : "");
+	for (unsigned i = 0; i < f.nsides; i++) {
+		struct finding_side *s = &f.side[i];
+
+		*s = (struct finding_side){ .site = stuck[i].stack, .host = true, .lane = -1 };
+		snprintf(s->what, sizeof s->what, "wait");
+		snprintf(s->actor, sizeof s->actor, "%s", stuck[i].actor);
+	}
+	snprintf(f.edge, sizeof f.edge, "%s", waits);
+	snprintf(f.hint, sizeof f.hint, "%s", hint);
+	session_take(c, &f);
+}
+
 void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack)
 {
 	pthread_mutex_lock(&c->lock);

@@ -73,6 +73,35 @@ static void on_print(void *user, const char *text, size_t n)
 	pthread_mutex_unlock(&f->print);
 }
 
+enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exec_pause why,
+	bool changed)
+{
+	const struct exec_control *control = c->control;
+	enum exec_resume how;
+
+	if (c->copy)
+		return why != EXEC_PAUSE_STUCK ? EXEC_AS_BEFORE : c->alone ? EXEC_HUNG : EXEC_GIVE_UP;
+	c->paused++;
+	pthread_mutex_unlock(held);
+	how = c->outside.pause(why, changed);
+	pthread_mutex_lock(held);
+	c->paused--;
+	c->control = control;
+	return how;
+}
+
+static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
+{
+	struct running *f = user;
+
+	return session_pause(f->c, &f->c->launching, why, changed);
+}
+
+void consan_on_pause(struct consan *c, const struct consan_outside *to)
+{
+	c->outside = *to;
+}
+
 /* Do name and region let a launch be checked? */
 static bool may_check(const struct consan *c, const char *kernel, const char *demangled)
 {
@@ -177,6 +206,8 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.observer = &observer,
 	};
 
+	if (c->outside.pause)
+		observer.pause = on_pause;
 	x.clustered = info->clustered;
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
@@ -483,9 +514,12 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	if (!checked || __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
-		check_memory_idle(c->memory, l->queue, checked);
+	if (!checked)
+		check_memory_idle(c->memory, l->queue, false);
+	else if (!c->paused && __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
+		check_memory_idle(c->memory, l->queue, true);
 	packed = pack(l);
+	c->alone = !c->outside.alone || !l->kernel->info.polls || c->outside.alone();
 	if (checked) {
 		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
@@ -549,6 +583,11 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 uint64_t consan_seed(const struct consan *c)
 {
 	return c->opt.seed;
+}
+
+double consan_timeout(const struct consan *c)
+{
+	return c->opt.timeout;
 }
 
 bool consan_blocks(const struct consan *c)

@@ -11,10 +11,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* A module has one variable that points at the pool, so launches run one at a time. */
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
 struct print {
 	struct consan *c;
 	pthread_mutex_t lock;
+	struct record_params *at;  /* that variable */
 };
+
+static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
+{
+	struct print *p = user;
+	const struct record_params mine = *p->at;
+	const enum exec_resume how = session_pause(p->c, &turn, why, changed);
+
+	*p->at = mine;
+	return how;
+}
 
 static void on_print(void *user, const char *text, size_t n)
 {
@@ -271,6 +285,9 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 			gpu_launch_open(&r->g);
 	}
 	pthread_mutex_init(&print.lock, NULL);
+	print.at = at;
+	if (c->outside.pause)
+		observer.pause = on_pause;
 	exec_run(&x, &result);
 	pthread_mutex_destroy(&print.lock);
 	stop_draining(r);
@@ -294,11 +311,9 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	return session_status(result.status);
 }
 
-/* A module has one variable that points at the pool, so launches run one at a time. */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct consan_err *e)
 {
-	static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 	enum consan_status s;
 
 	pthread_mutex_lock(&turn);

@@ -69,6 +69,10 @@ struct consan {
 	/* of which a launch has been tried in reverse order */
 	VEC(const struct consan_kernel *) reversed;
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
+	struct consan_outside outside;
+	bool copy;                 /* this is a copy of the process that tries a launch ... */
+	bool alone;                /* ... which nothing else can affect */
+	unsigned paused;           /* launches that let others run */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
@@ -135,6 +139,9 @@ struct crossings;
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
 	struct exec_result *r);
+/* exec_observer.pause of launches that hold this lock. */
+enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exec_pause why,
+	bool changed);
 /* The `last` of session_settle(). */
 uint32_t session_last(const struct exec_result *r);
 /* consan.c: writes the counts of --bank-conflicts to the records. */

@@ -60,7 +60,8 @@ static void on_unchecked(void *user, const char *why)
 
 struct order *consan_order(struct consan *c)
 {
-	const struct order_config config = { .report = on_report, .unchecked = on_unchecked, .user = c };
+	const struct order_config config = { .report = on_report, .unchecked = on_unchecked, .user = c,
+		.documented = c->policy.documented_order };
 
 	pthread_mutex_lock(&c->lock);
 	if (!c->order)

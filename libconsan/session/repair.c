@@ -168,6 +168,8 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 	check = check_open(&r->config);
 	session_run(c, &l, r->params, &r->config.launch, check, NULL, &result);
 	check_truncate(check, session_last(&result));
+	if (result.status == EXEC_STOPPED)
+		return false;
 	nfound = check_findings(check, &found);
 	for (size_t i = 0; i < nfound; i++)
 		add_result(c, found[i], out);

@@ -560,6 +560,7 @@ static void no_found(void *user, const struct finding *f)
 
 void session_silence(struct consan *c, struct check_config *config)
 {
+	c->copy = true;
 	c->save = NULL;
 	c->banks = NULL;
 	c->print = no_print;

@@ -5,6 +5,7 @@
 
 #include "libconsan/base/base.h"
 #include "libconsan/consan.h"
+#include "libconsan/exec/exec.h"
 #include "libconsan/finding/finding.h"
 #include "libconsan/order/order.h"
 
@@ -67,6 +68,14 @@ struct consan_call {
 	uint32_t stack;        /* of consan_host_stack() */
 };
 void consan_call_failed(struct consan *c, const struct consan_call *call);
+/* CS1020: operations that wait for each other or for the host, of which the first two are shown. */
+struct consan_stuck {
+	const char *kernel;    /* mangled; or "" */
+	const char *actor;     /* "kernel wait in stream 2" */
+	uint32_t stack;        /* of the call that issued it; 0: not known */
+};
+void consan_deadlock(struct consan *c, const struct consan_stuck *stuck, size_t n, const char *waits,
+	const char *hint);
 /* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the
  * report says so if the thread (an address that is its own) does not ask for it. */
 void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack);
@@ -79,7 +88,16 @@ bool consan_reports_calls(struct consan *c, bool implicit);
 const char *consan_library(const char *path);
 /* The one from which the current call of the CUDA API comes. */
 const char *consan_calling_library(void);
+/* Other work of the program that uses memory while a launch runs. pause: exec_observer.pause, on the
+ * thread of the launch, which lets other launches run meanwhile; alone: no other work can run as long
+ * as this launch has not ended. Both are called by launches. */
+struct consan_outside {
+	enum exec_resume (*pause)(enum exec_pause why, bool changed);
+	bool (*alone)(void);
+};
+void consan_on_pause(struct consan *c, const struct consan_outside *to);
 uint64_t consan_seed(const struct consan *c);  /* --seed */
+double consan_timeout(const struct consan *c); /* --timeout */
 bool consan_blocks(const struct consan *c);    /* --launch-blocking */
 /* --library-kernels=ignore */
 bool consan_ignores_libraries(const struct consan *c);

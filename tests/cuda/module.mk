@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent devices calls calls_plain) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices calls calls_plain) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -56,6 +56,9 @@ $(BUILD)/tests/cuda/calls: tests/cuda/calls.cu
 $(BUILD)/tests/cuda/calls_plain: tests/cuda/calls.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -o $@ $< $(CUDA_LINK)
+$(BUILD)/tests/cuda/async: tests/cuda/async.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl

@@ -1,0 +1,28 @@
+/* guard_calls: system calls on memory that guard.c protects. The functions are preloaded before those
+ * of the C library; they first check the access and free the pages. */
+#include "internal.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static void touch_all(const struct iovec *v, int n, bool write)
+{
+	for (int i = 0; i < n; i++)
+		guard_touch(v[i].iov_base, v[i].iov_len, write);
+}
+
+#define CALL(type, name, parameters, arguments, touches) \
+	__attribute__((visibility("default"))) type name parameters \
+	{ \
+		static type (*next) parameters; \
+		if (!next) \
+			next = (type (*) parameters)dlsym(RTLD_NEXT, #name); \
+		touches \
+		return next arguments; \
+	}
+#include "guard_calls.def"
+#undef CALL

@@ -1,0 +1,410 @@
+/* async: operations of several streams and the host at the same time. Argument: the name of a case.
+ * Exit status 0: the results are right; 2: they are not; 3: a call failed. */
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda.h>
+#include <thread>
+#include <unistd.h>
+
+#define OK(call) do { cudaError_t e_ = call; if (e_) { \
+	fprintf(stderr, "line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(3); } } while (0)
+
+__device__ static int load(int *at)
+{
+	int v;
+
+	asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
+	return v;
+}
+
+__device__ static void store(int *at, int v)
+{
+	asm volatile("st.release.sys.global.s32 [%0], %1;" : : "l"(at), "r"(v) : "memory");
+}
+
+/* Waits until *flag is v, then copies. */
+__global__ void await(int *flag, int v, int *to, const int *from)
+{
+	while (load(flag) != v)
+		;
+	*to = *from;
+}
+
+__global__ void await_asleep(int *flag, int v, int *to, const int *from)
+{
+	for (unsigned ns = 8; load(flag) != v; ns = ns < 256 ? ns * 2 : ns)
+		__nanosleep(ns);
+	*to = *from;
+}
+
+/* A loop whose state never repeats. */
+__global__ void await_counting(int *flag, int v, int *to, const int *from)
+{
+	unsigned long long n = 0;
+
+	while (load(flag) != v && ++n < 1ull << 40)
+		;
+	*to = n < 1ull << 40 ? *from : -1;
+}
+
+__global__ void raise(int *flag, int v, int *to, int value)
+{
+	*to = value;
+	store(flag, v);
+}
+
+__global__ void set(int *to, int value) { *to = value; }
+__global__ void fill(int *to, int value, int n)
+{
+	for (int i = threadIdx.x; i < n; i += blockDim.x) to[i] = value;
+}
+__global__ void sum(int *to, const int *from, int n)
+{
+	for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd(to, from[i]);
+}
+
+/* Answers each odd number in *box by the next even one. */
+__global__ void answer(int *box, int rounds)
+{
+	for (int i = 0; i < rounds; i++) {
+		while (load(box) != 2 * i + 1)
+			;
+		store(box, 2 * i + 2);
+	}
+}
+
+static int *flag, *out, *data, *box; /* box: pinned, of the host */
+static cudaStream_t a, b;
+
+static int result(void)
+{
+	int v;
+
+	OK(cudaMemcpy(&v, out, sizeof v, cudaMemcpyDeviceToHost));
+	return v;
+}
+
+static int is(int v)
+{
+	int r = result();
+
+	if (r != v) fprintf(stderr, "%d instead of %d\n", r, v);
+	return r == v ? 0 : 2;
+}
+
+static volatile int *host_box(void) { return box; }
+
+static int flag_streams(void)
+{
+	await<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 42);
+	OK(cudaStreamSynchronize(a));
+	return is(42);
+}
+
+static int flag_asleep(void)
+{
+	await_asleep<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 42);
+	OK(cudaDeviceSynchronize());
+	return is(42);
+}
+
+static int flag_counting(void)
+{
+	await_counting<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 42);
+	OK(cudaDeviceSynchronize());
+	return is(42);
+}
+
+/* The host raises the flag after the launch. */
+static int flag_host(void)
+{
+	set<<<1, 1, 0, a>>>(data, 43);
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	*host_box() = 1;
+	OK(cudaStreamSynchronize(a));
+	return is(43);
+}
+
+static int flag_managed(void)
+{
+	int *m;
+
+	OK(cudaMallocManaged(&m, 4));
+	*m = 0;
+	set<<<1, 1, 0, a>>>(data, 44);
+	await<<<1, 1, 0, a>>>(m, 1, out, data);
+	*(volatile int *)m = 1;
+	OK(cudaDeviceSynchronize());
+	return is(44);
+}
+
+/* The host polls, without a call. */
+static int host_polls(void)
+{
+	raise<<<1, 1, 0, a>>>(box, 1, data, 1);
+	while (!*host_box())
+		;
+	OK(cudaMemcpy(out, data, 4, cudaMemcpyDeviceToDevice));
+	return is(1);
+}
+
+static int ping_pong(void)
+{
+	answer<<<1, 1, 0, a>>>(box, 5);
+	for (int i = 0; i < 5; i++) {
+		*host_box() = 2 * i + 1;
+		while (*host_box() != 2 * i + 2)
+			;
+	}
+	OK(cudaStreamSynchronize(a));
+	return 0;
+}
+
+/* Another thread raises the flag while this one waits. */
+static int flag_thread(void)
+{
+	set<<<1, 1, 0, a>>>(data, 45);
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	std::thread t([] { usleep(50000); *host_box() = 1; });
+	OK(cudaStreamSynchronize(a));
+	t.join();
+	return is(45);
+}
+
+static void CUDART_CB raise_box(void *user) { *host_box() = *(int *)user; }
+
+static int host_function(void)
+{
+	static int one = 1;
+
+	set<<<1, 1, 0, a>>>(data, 46);
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	OK(cudaLaunchHostFunc(b, raise_box, &one));
+	OK(cudaStreamSynchronize(a));
+	return is(46);
+}
+
+static int query(void)
+{
+	int n = 0;
+
+	set<<<1, 1, 0, a>>>(data, 47);
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	while (cudaStreamQuery(a) == cudaErrorNotReady)
+		if (++n == 3) *host_box() = 1;
+	OK(cudaGetLastError());
+	return n < 3 ? 2 : is(47);
+}
+
+static int values(void)
+{
+	set<<<1, 1, 0, a>>>(data, 48);
+	if (cuStreamWaitValue32(a, (CUdeviceptr)flag, 5, CU_STREAM_WAIT_VALUE_GEQ)) return 3;
+	OK(cudaMemcpyAsync(out, data, 4, cudaMemcpyDeviceToDevice, a));
+	if (cuStreamWriteValue32(b, (CUdeviceptr)flag, 7, 0)) return 3;
+	OK(cudaStreamSynchronize(a));
+	return is(48);
+}
+
+/* A kernel waits for a value that a stream writes. */
+static int value_for_kernel(void)
+{
+	set<<<1, 1, 0, a>>>(data, 49);
+	await<<<1, 1, 0, a>>>(flag, 9, out, data);
+	if (cuStreamWriteValue32(b, (CUdeviceptr)flag, 9, 0)) return 3;
+	OK(cudaDeviceSynchronize());
+	return is(49);
+}
+
+/* Two branches of one graph. */
+static int graph(void)
+{
+	cudaEvent_t fork, join;
+	cudaGraphExec_t x;
+	cudaGraph_t g;
+
+	OK(cudaEventCreate(&fork));
+	OK(cudaEventCreate(&join));
+	OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+	OK(cudaEventRecord(fork, a));
+	OK(cudaStreamWaitEvent(b, fork, 0));
+	await<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 50);
+	OK(cudaEventRecord(join, b));
+	OK(cudaStreamWaitEvent(a, join, 0));
+	OK(cudaStreamEndCapture(a, &g));
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, a));
+	OK(cudaStreamSynchronize(a));
+	return is(50);
+}
+
+/* Double-buffered copies and kernels, ordered by events; racy: one wait is missing. */
+static int pipeline(bool racy)
+{
+	enum { N = 64, ROUNDS = 8 };
+	int *device[2], *host, expected = 0;
+	cudaEvent_t copied[2], used[2];
+
+	OK(cudaMallocHost(&host, ROUNDS * N * sizeof *host));
+	for (int i = 0; i < ROUNDS * N; i++) expected += host[i] = i / N + 1;
+	for (int k = 0; k < 2; k++) {
+		OK(cudaMalloc(&device[k], N * sizeof *host));
+		OK(cudaMemset(device[k], 0, N * sizeof *host));
+		OK(cudaEventCreate(&copied[k]));
+		OK(cudaEventCreate(&used[k]));
+	}
+	OK(cudaDeviceSynchronize());
+	for (int i = 0; i < ROUNDS; i++) {
+		if (i >= 2 && !racy) OK(cudaStreamWaitEvent(a, used[i % 2], 0));
+		OK(cudaMemcpyAsync(device[i % 2], host + i * N, N * sizeof *host, cudaMemcpyHostToDevice, a));
+		OK(cudaEventRecord(copied[i % 2], a));
+		OK(cudaStreamWaitEvent(b, copied[i % 2], 0));
+		sum<<<1, 32, 0, b>>>(out, device[i % 2], N);
+		OK(cudaEventRecord(used[i % 2], b));
+	}
+	OK(cudaStreamSynchronize(b));
+	return is(expected);
+}
+static int pipeline_right(void) { return pipeline(false); }
+static int pipeline_racy(void) { return pipeline(true); }
+
+/* The legacy default stream waits for blocking streams, and they wait for it. */
+static int legacy(void)
+{
+	cudaStream_t s;
+
+	OK(cudaStreamCreate(&s));
+	set<<<1, 1, 0, s>>>(data, 7);
+	OK(cudaMemcpyAsync(flag, data, 4, cudaMemcpyDeviceToDevice, 0));
+	OK(cudaMemcpyAsync(out, flag, 4, cudaMemcpyDeviceToDevice, s));
+	OK(cudaStreamDestroy(s));
+	return is(7);
+}
+
+static int ordered_free(void)
+{
+	int *mine;
+
+	OK(cudaMallocAsync(&mine, 4, a));
+	set<<<1, 1, 0, a>>>(mine, 8);
+	OK(cudaMemcpyAsync(out, mine, 4, cudaMemcpyDeviceToDevice, a));
+	OK(cudaFreeAsync(mine, a));
+	OK(cudaStreamSynchronize(a));
+	return is(8);
+}
+
+/* The source of a pageable copy may change after the call. */
+static int staged(void)
+{
+	int source = 5;
+
+	await<<<1, 1, 0, a>>>(box, 1, data, data);
+	OK(cudaMemcpyAsync(out, &source, 4, cudaMemcpyHostToDevice, a));
+	source = 6;
+	*host_box() = 1;
+	OK(cudaStreamSynchronize(a));
+	return is(5);
+}
+
+/* The kernel that raises the flag is behind the one that waits. */
+static int deadlock(void)
+{
+	await<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, a>>>(flag, 1, data, 42);
+	return cudaStreamSynchronize(a) ? 0 : 2;
+}
+
+/* ... by a wait of its stream for an event. */
+static int deadlock_event(void)
+{
+	cudaEvent_t e;
+
+	OK(cudaEventCreate(&e));
+	await<<<1, 1, 0, a>>>(flag, 1, out, data);
+	OK(cudaEventRecord(e, a));
+	OK(cudaStreamWaitEvent(b, e, 0));
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 42);
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+/* ... by the legacy default stream. */
+static int deadlock_legacy(void)
+{
+	cudaStream_t s;
+
+	OK(cudaStreamCreate(&s));
+	await<<<1, 1>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, s>>>(flag, 1, data, 42);
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+/* Each waits for the other. */
+static int deadlock_mutual(void)
+{
+	await<<<1, 1, 0, a>>>(flag, 1, out, data);
+	raise<<<1, 1, 0, a>>>(flag + 1, 1, data, 42);
+	await<<<1, 1, 0, b>>>(flag + 1, 1, out, data);
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 42);
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+/* The host waits before it raises the flag. */
+static int deadlock_host(void)
+{
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	cudaStreamSynchronize(a);
+	*host_box() = 1;
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+static int deadlock_value(void)
+{
+	if (cuStreamWaitValue32(a, (CUdeviceptr)flag, 5, CU_STREAM_WAIT_VALUE_GEQ)) return 3;
+	set<<<1, 1, 0, a>>>(data, 48);
+	if (cuStreamWriteValue32(b, (CUdeviceptr)flag, 4, 0)) return 3;
+	return cudaStreamSynchronize(a) ? 0 : 2;
+}
+
+/* Many launches between two waits. */
+static int many(void)
+{
+	for (int i = 0; i < 5000; i++)
+		set<<<1, 1, 0, i & 1 ? a : b>>>(i & 1 ? out : data, i);
+	OK(cudaDeviceSynchronize());
+	return is(4999);
+}
+
+static const struct { const char *name; int (*run)(void); } cases[] = {
+#define CASE(name) { #name, name }
+	CASE(flag_streams), CASE(flag_asleep), CASE(flag_counting), CASE(flag_host), CASE(flag_managed),
+	CASE(host_polls), CASE(ping_pong), CASE(flag_thread), CASE(host_function), CASE(query),
+	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(pipeline_right), CASE(pipeline_racy),
+	CASE(legacy), CASE(ordered_free), CASE(staged), CASE(deadlock), CASE(deadlock_event),
+	CASE(deadlock_legacy), CASE(deadlock_mutual), CASE(deadlock_host), CASE(deadlock_value),
+	CASE(many),
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) return 99;
+	OK(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+	OK(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+	OK(cudaMalloc(&flag, 64));
+	OK(cudaMalloc(&out, 64));
+	OK(cudaMalloc(&data, 64));
+	OK(cudaMallocHost(&box, 64));
+	memset(box, 0, 64);
+	OK(cudaMemset(flag, 0, 64));
+	OK(cudaMemset(out, 0, 64));
+	OK(cudaMemset(data, 0, 64));
+	OK(cudaDeviceSynchronize());
+	for (auto &c : cases)
+		if (!strcmp(c.name, argv[1])) return c.run();
+	return 99;
+}
