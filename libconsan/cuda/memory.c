@@ -156,6 +156,8 @@ void mem_release(void *at)
 		return;
 	device = consan_mem_device(at);
 	guard_remove(at);
+	if (ipc_released(at))
+		return;
 	if (consan_free(device_session(), at))
 		in_use[device] -= bytes;
 }
@@ -474,6 +476,16 @@ int pool_free(const void *handle)
 		used_now[p->device] = NULL;
 	free(p);
 	return 0;
+}
+
+int pool_device(const struct pool *p)
+{
+	return p->device;
+}
+
+struct exec_access *pool_access(const struct pool *p)
+{
+	return p->access;
 }
 
 int mem_alloc_pool(void **at, size_t bytes, struct pool *p)

@@ -264,6 +264,8 @@ int stream_wait(const void *handle, const void *event)
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
 	no_longer_overlaps(s);
+	if (ipc_of_others(m))
+		return ipc_stream_wait(m, handle);
 	if (!m->capture && !s->capture)
 		hb_wait(s, m);
 	if (!m->capture && m->task) {
@@ -442,6 +444,10 @@ int cuda_event_new(struct cuda_event **out, unsigned flags)
 	m = base_alloc(sizeof *m);
 	m->flags = flags;
 	m->device = device_now();
+	if (flags & cudaEventInterprocess && (error = ipc_new_event(m))) {
+		free(m);
+		return error;
+	}
 	handle_put(m, HANDLE_EVENT, m);
 	*out = m;
 	return 0;
@@ -473,7 +479,7 @@ int cuda_event_record(const void *handle, const void *stream)
 	hb_record(m, s);
 	put(m->task);
 	m->task = add_mark(s, OP_RECORD, NULL);
-	return engine_issued();
+	return m->shared ? ipc_record(m, stream) : engine_issued();
 }
 
 int cuda_event_free(const void *handle)
@@ -486,6 +492,7 @@ int cuda_event_free(const void *handle)
 	put(m->task);
 	order_event_free(&m->order);
 	vec_free(&m->front);
+	ipc_free_event(m);
 	free(m);
 	return 0;
 }
@@ -500,6 +507,8 @@ int cuda_event_sync(const void *handle, bool query)
 	if (m->capture)
 		return cudaErrorCapturedEvent;
 	error = device_ready();
+	if (!error && ipc_of_others(m))
+		return ipc_sync(m, query);
 	if (error || !m->task)
 		return error;
 	error = engine_wait(m->task, query ? WAIT_QUERY : WAIT_DONE);

@@ -226,7 +226,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (!m && (fd = fcntl(given, F_DUPFD_CLOEXEC, 0)) >= 0) {
 		m = make(fd, (size_t)is.st_size, device < device_count() ? device : 0, type);
 		mem_count_always(m->device, m->bytes);
-		mem_of_other_process();
+		ipc_begins();
 	}
 	if (m)
 		*handle = vmm_handle(m);

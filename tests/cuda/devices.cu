@@ -5,6 +5,9 @@
 #include <cstring>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(x) do { if (!(x)) { \
 	printf("%s:%d: %s\n", __FILE__, __LINE__, #x); exit(1); } } while (0)
@@ -442,6 +445,199 @@ static void multicast_unbound()
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
+/* ---- two processes: the parent has the memory, the child opens it ---- */
+
+__global__ void hand_over(int *flag, int *data)
+{
+	data[threadIdx.x] += 1000;
+	__syncthreads();
+	if (!threadIdx.x)
+		asm volatile("st.release.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+}
+__global__ void take_over(int *flag, const int *data, int *to)
+{
+	int v = 0;
+	if (!threadIdx.x)
+		while (!v)
+			asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	__syncthreads();
+	to[threadIdx.x] = data[threadIdx.x];
+}
+
+static int channel[2]; /* of the parent, of the child */
+
+static void send(int side, const void *at, size_t n) { CHECK(write(channel[side], at, n) == (ssize_t)n); }
+static void receive(int side, void *at, size_t n)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t k = read(channel[side], (char *)at + got, n - got);
+		CHECK(k > 0);
+		got += (size_t)k;
+	}
+}
+
+static void send_fd(int side, int fd)
+{
+	char one = 0, space[CMSG_SPACE(sizeof fd)] = {};
+	iovec v = { &one, 1 };
+	msghdr m = {};
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = space;
+	m.msg_controllen = sizeof space;
+	cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	CHECK(sendmsg(channel[side], &m, 0) == 1);
+}
+
+static int receive_fd(int side)
+{
+	char one, space[CMSG_SPACE(sizeof(int))];
+	iovec v = { &one, 1 };
+	msghdr m = {};
+	int fd;
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = space;
+	m.msg_controllen = sizeof space;
+	CHECK(recvmsg(channel[side], &m, 0) == 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+	return fd;
+}
+
+static void both(void (*parent)(), void (*child)())
+{
+	int status;
+	pid_t pid;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, channel));
+	pid = fork();
+	if (!pid) {
+		child();
+		exit(0);
+	}
+	parent();
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+static void ipc_parent()
+{
+	int *data = array(0, 1024), *result = array(0, 32);
+	cudaIpcMemHandle_t h;
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e, plain;
+	void *at;
+	char ready;
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaEventCreate(&plain));
+	IS(cudaErrorInvalidValue, cudaIpcGetEventHandle(&he, plain));
+	IS(cudaErrorInvalidValue, cudaEventCreateWithFlags(&e, cudaEventInterprocess));
+	OK(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+	OK(cudaIpcGetEventHandle(&he, e));
+	OK(cudaIpcGetMemHandle(&h, data));
+	IS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle(&at, h, cudaIpcMemLazyEnablePeerAccess));
+	IS(cudaErrorInvalidValue, cudaIpcGetMemHandle(&h, &ready));
+	cudaGetLastError();
+	fill<<<1, 32>>>(data, 100);
+	OK(cudaEventRecord(e));
+	send(0, &h, sizeof h);
+	send(0, &he, sizeof he);
+	/* while its kernel runs, the one of the child writes the flag */
+	take_over<<<1, 32>>>(data + 512, data, result);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(result + 3) == 1103);
+	receive(0, &ready, 1);
+	OK(cudaEventSynchronize(e));
+	CHECK(value(data + 600) == 5);
+	OK(cudaFree(data));
+	OK(cudaEventDestroy(e));
+}
+
+static void ipc_child()
+{
+	cudaIpcMemHandle_t h;
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e;
+	cudaStream_t s;
+	int *data, *again;
+	receive(1, &h, sizeof h);
+	receive(1, &he, sizeof he);
+	OK(cudaSetDevice(1));
+	OK(cudaIpcOpenMemHandle((void **)&data, h, cudaIpcMemLazyEnablePeerAccess));
+	OK(cudaIpcOpenMemHandle((void **)&again, h, cudaIpcMemLazyEnablePeerAccess));
+	CHECK(again == data);
+	OK(cudaIpcCloseMemHandle(again));
+	OK(cudaIpcOpenEventHandle(&e, he));
+	OK(cudaStreamCreate(&s));
+	OK(cudaStreamWaitEvent(s, e, 0));
+	hand_over<<<1, 32, 0, s>>>(data + 512, data);
+	OK(cudaStreamSynchronize(s));
+	fill<<<1, 1, 0, s>>>(data + 600, 5);
+	OK(cudaEventRecord(e, s));
+	OK(cudaStreamSynchronize(s));
+	send(1, "r", 1);
+	OK(cudaIpcCloseMemHandle(data));
+	IS(cudaErrorInvalidValue, cudaIpcCloseMemHandle(data));
+}
+
+static void ipc() { both(ipc_parent, ipc_child); }
+
+static void shared_parent()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPoolProps props = {};
+	cudaMemPool_t pool;
+	int *at, *mapped, fd;
+	char ready;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	h = create(0, page);
+	mapped = map(h, page, 1);
+	OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	send_fd(0, fd);
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	props.location.type = cudaMemLocationTypeDevice;
+	OK(cudaMemPoolCreate(&pool, &props));
+	OK(cudaMallocFromPoolAsync(&at, 128, pool, 0));
+	fill<<<1, 32>>>(at, 30);
+	OK(cudaDeviceSynchronize());
+	OK(cudaMemPoolExportToShareableHandle(&fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+	send_fd(0, fd);
+	OK(cudaMemPoolExportPointer(&data, at));
+	send(0, &data, sizeof data);
+	receive(0, &ready, 1);
+	CHECK(value(mapped + 4) == 44 && value(at + 4) == 44);
+}
+
+static void shared_child()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPool_t pool;
+	int *at, *mapped;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	OK(cuMemImportFromShareableHandle(&h, (void *)(size_t)receive_fd(1),
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	mapped = map(h, page, 1);
+	OK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(size_t)receive_fd(1),
+		cudaMemHandleTypePosixFileDescriptor, 0));
+	receive(1, &data, sizeof data);
+	OK(cudaMemPoolImportPointer((void **)&at, pool, &data));
+	CHECK(value(at + 4) == 34);
+	fill<<<1, 32>>>(mapped, 40);
+	fill<<<1, 32>>>(at, 40);
+	OK(cudaDeviceSynchronize());
+	send(1, "r", 1);
+	OK(cudaFree(at));
+}
+
+static void shared() { both(shared_parent, shared_child); }
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(); } part[] = {
@@ -450,7 +646,7 @@ int main(int argc, char **argv)
 		{ "no-peer", no_peer }, { "everywhere", everywhere }, { "pool-access", pool_access },
 		{ "pool-no-access", pool_no_access }, { "mapping", mapping },
 		{ "mapping-without-access", mapping_without_access }, { "multicast", multicast },
-		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
+		{ "ipc", ipc }, { "shared", shared }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
 	for (auto &p : part)

@@ -59,3 +59,9 @@ Test(devices, multicast)
 	expect("./devices multicast-unbound", 66, "not each of the 2 devices has bound memory there");
 	expect("--backend=gpu-emulated --gpu-global ./devices multicast", 67, "multicast memory is not recorded");
 }
+
+Test(devices, processes, .timeout = 120)
+{
+	expect("./devices ipc", 0, "memory is shared with another process");
+	expect("./devices shared", 0, "0 errors");
+}
