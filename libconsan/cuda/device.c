@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct hint { unsigned sm; char suffix; bool of_program; };
@@ -20,6 +21,7 @@ static struct {
 	struct consan *c;
 	int broken;             /* cudaError_t: why no session can be used, or 0 */
 	_Atomic int sticky[CONSAN_DEVICES]; /* cudaError_t, until cudaDeviceReset() */
+	pid_t pid;              /* that opened c */
 	bool forked;            /* this is a child of the process that opened c */
 	_Atomic unsigned launching; /* launches in progress */
 	VEC(struct hint) hint;
@@ -122,6 +124,7 @@ static int open_session(void)
 	}
 	consan_progress_to(device.c, getenv(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
+	device.pid = getpid();
 	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone });
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
@@ -343,6 +346,20 @@ int device_limit(int limit, size_t *get, const size_t *set)
 }
 
 /* ---- the end of the process ---- */
+
+/* The end of a process by _exit(), as of workers of Python's multiprocessing: what is queued runs, so
+ * that it is checked. Not in copies of the process, and not where a signal interrupted us. */
+__attribute__((visibility("default"))) void _exit(int status)
+{
+	if (device.c && device.pid == getpid() && !engine_running()
+			&& !pthread_mutex_trylock(&queue.lock)) {
+		pthread_mutex_unlock(&queue.lock);
+		engine_finish();
+	}
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+__attribute__((visibility("default"), alias("_exit"))) void _Exit(int status);
 
 /* Closes the session when the process exits normally. Findings are already in the record
  * file. The session stays open while another thread runs a launch. */

@@ -31,9 +31,10 @@ CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
 {
 	struct stream *s = stream_of(stream);
 
-	if (!s || s->capture)
-		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
-	return ready(bytes ? mem_alloc_pool((void **)at, bytes, pool_now(s->device)) : cudaErrorInvalidValue);
+	if (!s)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return ready(bytes ? mem_alloc_async((void **)at, bytes, pool_now(s->device), s)
+		: cudaErrorInvalidValue);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
@@ -512,9 +513,9 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool poo
 {
 	struct stream *s = stream_of(stream);
 
-	if (!s || s->capture)
-		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
-	return ready(mem_alloc_pool((void **)at, bytes, pool_of(pool)));
+	if (!s)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return ready(mem_alloc_async((void **)at, bytes, pool_of(pool), s));
 }
 
 _Static_assert(sizeof(CUmemAccessDesc) == sizeof(struct cudaMemAccessDesc)

@@ -185,6 +185,21 @@ void graph_free(struct graph *g)
 	free(g);
 }
 
+bool graph_covers(const struct graph *g, struct node *const *front, size_t n, const struct node *of)
+{
+	bool *before = base_alloc(g->node.n + 1), covers;
+
+	number_nodes(g);
+	for (size_t i = 0; i < n; i++)
+		before[front[i]->place] = true;
+	for (size_t i = g->node.n; i-- > 0;)
+		for (size_t k = 0; k < g->node.at[i]->after.n && before[i]; k++)
+			before[g->node.at[i]->after.at[k]->place] = true;
+	covers = before[of->place];
+	free(before);
+	return covers;
+}
+
 /* ---- changing a graph ---- */
 
 /* Moves nodes behind those that they depend on, and keeps their order otherwise. False: there is a

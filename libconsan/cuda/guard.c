@@ -145,8 +145,9 @@ static void step(ucontext_t *u, uintptr_t at)
 	sigdelset(&u->uc_sigmask, SIGTRAP);
 }
 
-static bool is_write(const ucontext_t *u)
+static bool is_write(const ucontext_t *u, uint8_t now)
 {
+	(void)now;
 	return u->uc_mcontext.gregs[REG_ERR] & 2;
 }
 
@@ -177,10 +178,10 @@ static void step(ucontext_t *u, uintptr_t at)
 	(void)u, (void)at;
 }
 
-static bool is_write(const ucontext_t *u)
+static bool is_write(const ucontext_t *u, uint8_t now)
 {
 	(void)u;
-	return false;
+	return now == NO_WRITES;
 }
 
 static bool stepped(ucontext_t *u)
@@ -204,8 +205,8 @@ static bool is_ours(uintptr_t at)
 static bool faulted(uintptr_t at, ucontext_t *u)
 {
 	struct area *a;
+	bool again, write;
 	size_t page;
-	bool again;
 
 	if (!is_ours(at))
 		return false;
@@ -220,8 +221,10 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 		return false;
 	}
 	page = (at - a->at) / PAGE;
-	if (a->now[page] != FREE_PAGE) { /* else another thread was first */
-		again = check(a, at, 1, is_write(u) || a->now[page] == NO_WRITES);
+	write = is_write(u, a->now[page]);
+	/* else another thread was first, or what was queued has run */
+	if (a->now[page] == NO_ACCESS || (a->now[page] == NO_WRITES && write)) {
+		again = check(a, at, 1, write);
 		want(a);
 		protect(a, page, 1, FREE_PAGE);
 		if (again && a->wanted[page] != FREE_PAGE)

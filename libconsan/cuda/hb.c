@@ -1,6 +1,6 @@
 /* hb: tells libconsan/order what the program does: the operations that it issues, the edges that its
  * calls make, and the bytes that copies and fills access. Grids tell theirs in libconsan/session. */
-#include "internal.h"
+#include "queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static const char *fallback_name(const struct op *op)
 {
 	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
 		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
-		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "release",
+		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "cudaFreeAsync",
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait" };
 
 	return name[op->kind];
@@ -127,11 +127,11 @@ void hb_done(struct order_op *o, const struct op *op)
 	} else if (op->kind == OP_FILL && f->width) {
 		add_rows(&r, f->dst, f->pitch, f->slice, f->width * f->unit, f->height, f->depth,
 			ORDER_WRITE);
-	}
-	else if (op->kind == OP_WRITE || op->kind == OP_WAIT)
+	} else if (op->kind == OP_WRITE || op->kind == OP_WAIT) {
 		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
 			op->value.bytes, 0, ORDER_STRONG | (op->kind == OP_WRITE ? ORDER_WRITE
 				: ORDER_OBSERVES) }));
+	}
 	if (r.all.n)
 		order_accesses(hb(), o, r.all.at, r.all.n);
 	vec_free(&r.all);
@@ -147,26 +147,92 @@ void hb_returned(const struct order_op *o, const struct op *op, bool blocking)
 		order_returned(hb(), order_fill(memory_of(op->fill.dst), !blocking), 0, o);
 }
 
+/* ---- lifetimes ---- */
+
+#define MOST_FREED ((uint64_t)256 << 20)
+
+struct freed { void *at; uint64_t bytes; struct order_place when; };
+
+/* Memory that operations released and may still use by mistake, oldest first. */
+static struct {
+	pthread_mutex_t lock;
+	VEC(struct freed) all;
+	uint64_t bytes;
+} freed = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void hb_alloc(struct stream *s, void *at, size_t bytes)
+{
+	struct order_call call = { .name = "cudaMallocAsync" };
+	struct order_op *o;
+
+	if (!order_wants(hb()))
+		return;
+	call.stack = consan_host_stack(&call.name);
+	o = order_issue(hb(), hb_line(s), &call);
+	order_alloc(hb(), o, (uint64_t)(uintptr_t)at, bytes);
+	order_op_put(hb(), o);
+}
+
+/* Under the lock. */
+static void release_first(size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		freed.bytes -= freed.all.at[i].bytes;
+		mem_release(freed.all.at[i].at);
+	}
+	for (size_t i = n; i < freed.all.n; i++)
+		freed.all.at[i - n] = freed.all.at[i];
+	freed.all.n -= n;
+}
+
+bool hb_free(struct order_op *o, void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	if (!o || !order_wants(hb()) || !consan_mem_find(device_session(), at, &base, &bytes, &kind))
+		return false;
+	order_free(hb(), o, (uint64_t)(uintptr_t)at, bytes);
+	pthread_mutex_lock(&freed.lock);
+	vec_push(&freed.all, ((struct freed){ at, bytes, order_place(o) }));
+	freed.bytes += bytes;
+	while (freed.bytes > MOST_FREED)
+		release_first(1);
+	pthread_mutex_unlock(&freed.lock);
+	return true;
+}
+
+/* The host waited. What has not run may still use the memory. */
+static void release_known(void)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&freed.lock);
+	if (freed.all.n && !engine_pending())
+		while (n < freed.all.n && order_host_knows(hb(), freed.all.at[n].when))
+			n++;
+	release_first(n);
+	pthread_mutex_unlock(&freed.lock);
+}
+
 /* ---- the host waits ---- */
 
 void hb_stream_waited(struct stream *s)
 {
 	order_host_waits(hb(), hb_line(s), ORDER_PROMISED);
+	release_known();
 	guard_update();
 }
 
 void hb_device_waited(int device)
 {
 	order_host_waits_device(hb(), device, ORDER_PROMISED);
+	release_known();
 	guard_update();
 }
 
 /* ---- events ---- */
-
-static uint32_t stack(void)
-{
-	return order_wants(hb()) ? consan_host_stack(NULL) : 0;
-}
 
 void hb_record(struct cuda_event *e, struct stream *s)
 {
@@ -175,11 +241,18 @@ void hb_record(struct cuda_event *e, struct stream *s)
 
 void hb_wait(struct stream *s, const struct cuda_event *e)
 {
-	order_wait(hb(), hb_line(s), &e->order, e->order.clock ? 0 : stack());
+	struct consan_call call = { .rule = "CS1007", .name = "cudaStreamWaitEvent", .kernel = "",
+		.error = "the event was never recorded before this call", .reason = "" };
+
+	if (!e->order.clock)
+		call.stack = consan_host_stack(&call.name);
+	if (!order_wait(hb(), hb_line(s), &e->order, call.stack))
+		consan_call_failed(device_session(), &call);
 }
 
 void hb_event_waited(const struct cuda_event *e)
 {
 	order_host_waits_event(hb(), &e->order);
+	release_known();
 	guard_update();
 }

@@ -177,6 +177,10 @@ int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
 int mem_free(void *at);              /* device and managed; NULL is fine; waits for all work */
+struct stream;
+struct pool;
+/* Of the pool, in the order of the stream. */
+int mem_alloc_async(void **at, size_t bytes, struct pool *pool, struct stream *s);
 int mem_free_async(void *at, const void *stream); /* cudaFreeAsync() */
 bool mem_pageable(const void *at);   /* host memory that the GPU cannot access */
 bool mem_on_device(const void *at);  /* neither that, nor page-locked nor managed */
@@ -438,6 +442,8 @@ int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
 int graph_release(struct graph *g, const void *object, unsigned count);
+/* Is the node one of `front`, or does one of these come after it? */
+bool graph_covers(const struct graph *g, struct node *const *front, size_t n, const struct node *of);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
@@ -464,6 +470,11 @@ struct order_op *hb_issue_node(const struct order_op *start, struct order_op *co
 void hb_done(struct order_op *o, const struct op *op);
 /* The call that issued it returns: what the host knows (order/calls.def). */
 void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+/* cudaMallocAsync() */
+void hb_alloc(struct stream *s, void *at, size_t bytes);
+/* cudaFreeAsync() takes effect. False: the memory is to be released now; else it is as soon as no
+ * operation can use it by mistake. */
+bool hb_free(struct order_op *o, void *at);
 void hb_stream_waited(struct stream *s);
 void hb_device_waited(int device); /* -1: all devices */
 void hb_record(struct cuda_event *e, struct stream *s);

@@ -174,6 +174,15 @@ static int release(void *at, bool host)
 	return error;
 }
 
+int mem_alloc_async(void **at, size_t bytes, struct pool *pool, struct stream *s)
+{
+	int error = s->capture ? cudaErrorStreamCaptureUnsupported : mem_alloc_pool(at, bytes, pool);
+
+	if (!error && *at)
+		hb_alloc(s, *at, bytes);
+	return error;
+}
+
 int mem_free_async(void *at, const void *stream)
 {
 	struct op op = { .kind = OP_FREE, .at = at };

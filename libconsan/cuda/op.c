@@ -65,7 +65,8 @@ int op_run(const struct op *op, struct order_op *order)
 		hb_done(order, op);
 		return op_ready(op) ? 0 : cudaErrorLaunchTimeout; /* it was part of a deadlock */
 	case OP_FREE:
-		mem_release(op->at);
+		if (!hb_free(order, op->at))
+			mem_release(op->at);
 		return 0;
 	case OP_LAUNCH:
 		return launch_run(&op->launch, order);

@@ -14,10 +14,8 @@ cudaError_t cudaMallocAsync(void **at, size_t bytes, cudaStream_t stream)
 {
 	struct stream *s = stream_of(stream);
 
-	if (!s)
-		return rt(cudaErrorInvalidResourceHandle);
-	return rt(s->capture ? cudaErrorStreamCaptureUnsupported
-		: mem_alloc_pool(at, bytes, pool_now(s->device)));
+	return rt(s ? mem_alloc_async(at, bytes, pool_now(s->device), s)
+		: cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaMallocManaged(void **at, size_t bytes, unsigned flags)
@@ -492,7 +490,5 @@ cudaError_t cudaMallocFromPoolAsync(void **at, size_t bytes, cudaMemPool_t pool,
 {
 	struct stream *s = stream_of(stream);
 
-	if (!s || s->capture)
-		return rt(s ? cudaErrorStreamCaptureUnsupported : cudaErrorInvalidResourceHandle);
-	return rt(mem_alloc_pool(at, bytes, pool_of(pool)));
+	return rt(s ? mem_alloc_async(at, bytes, pool_of(pool), s) : cudaErrorInvalidResourceHandle);
 }

@@ -391,9 +391,39 @@ static void leave(void *value, void *graph)
 	}
 }
 
+/* ---- joins of a capture ---- */
+
+struct unjoined { const struct stream *origin; bool any; };
+
+/* Does the stream that began the capture come after all that this one has captured? */
+static void check_join(void *value, void *user)
+{
+	struct stream *s = value;
+	struct unjoined *u = user;
+
+	for (size_t i = 0; i < s->front.n && s->joined && s->capture == u->origin->capture; i++)
+		u->any |= !graph_covers(s->capture, u->origin->front.at, u->origin->front.n, s->front.at[i]);
+}
+
+static bool all_joined(struct stream *origin)
+{
+	struct consan_call call = { .rule = "CS1008", .name = "cudaStreamEndCapture", .kernel = "",
+		.error = "cudaErrorStreamCaptureUnjoined: a stream of the capture has work that the "
+		"stream which began it does not wait for", .reason = "" };
+	struct unjoined u = { origin, false };
+
+	handle_each(HANDLE_STREAM, check_join, &u);
+	if (!u.any)
+		return true;
+	call.stack = consan_host_stack(&call.name);
+	consan_call_failed(device_session(), &call);
+	return false;
+}
+
 int stream_capture_end(const void *handle, struct graph **out)
 {
 	struct stream *s = stream_of(handle);
+	bool joined;
 
 	if (!s)
 		return cudaErrorInvalidResourceHandle;
@@ -401,12 +431,15 @@ int stream_capture_end(const void *handle, struct graph **out)
 		return cudaErrorIllegalState;
 	if (s->joined)
 		return cudaErrorStreamCaptureUnmatched;
+	joined = all_joined(s);
 	*out = s->capture;
 	captures--;
 	handle_each(HANDLE_STREAM, leave, s->capture);
 	for (int d = 0; d < CONSAN_DEVICES; d++)
 		leave(&default_stream[d][2], *out);
-	return 0;
+	if (!joined)
+		*out = NULL;
+	return joined ? 0 : cudaErrorStreamCaptureUnjoined;
 }
 
 int stream_capture_state(const void *handle, enum cudaStreamCaptureStatus *state,

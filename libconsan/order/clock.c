@@ -207,14 +207,13 @@ struct order_op *order_host_op(struct order *o, const struct order_call *call)
 void order_host_op_put(struct order_op *op)
 {
 	op->held--;
-	both_free(&op->clock);
 	op_free(op);
 }
 
 void order_host_met(struct order *o, struct order_op *op, bool host_observed)
 {
 	if (host_observed)
-		both_set(&o->host, op->line, op->epoch);
+		both_join(&o->host, &op->clock);
 	else
 		both_set(&op->clock, ORDER_HOST, o->line.at[ORDER_HOST].epoch);
 }
@@ -299,10 +298,7 @@ void order_op_put(struct order *o, struct order_op *op)
 	if (!op)
 		return;
 	pthread_mutex_lock(&o->lock);
-	if (!--op->held) {
-		both_free(&op->clock);
-		o->running--;
-	}
+	o->running -= !--op->held;
 	op_free(op);
 	order_retire(o);
 	pthread_mutex_unlock(&o->lock);
@@ -321,6 +317,21 @@ bool order_op_before(const struct order_op *a, const struct order_op *b, enum or
 bool order_before(const struct order_op *a, const struct order_op *b, enum order_trust trust)
 {
 	return a != b && order_op_before(a, b, trust);
+}
+
+struct order_place order_place(const struct order_op *op)
+{
+	return (struct order_place){ op->line, op->epoch };
+}
+
+bool order_host_knows(struct order *o, struct order_place at)
+{
+	bool knows;
+
+	pthread_mutex_lock(&o->lock);
+	knows = clock_get(&o->host.by[ORDER_PROMISED], at.line) >= at.epoch;
+	pthread_mutex_unlock(&o->lock);
+	return knows;
 }
 
 /* ---- edges ---- */
@@ -514,6 +525,7 @@ void order_close(struct order *o)
 		both_free(&o->line.at[i].clock);
 	}
 	vec_free(&o->line);
+	order_forget_met(o);
 	vec_free(&o->met);
 	both_free(&o->host);
 	both_free(&o->closed);

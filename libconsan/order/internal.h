@@ -31,8 +31,8 @@ struct order_clock { /* of both relations */
 };
 
 struct order_op {
-	unsigned held;         /* references of the caller: the clock is needed */
-	unsigned kept;         /* references of states of memory */
+	unsigned held;         /* references of the caller */
+	unsigned kept;         /* references of states of memory, and of struct met */
 	order_line line;
 	uint32_t epoch;
 	struct order_clock clock;
@@ -96,10 +96,11 @@ void map_clear(struct map *m);
 
 /* ---- the module ---- */
 
-/* Two grids that are not ordered: one writes with a strong operation what the other one reads with one,
- * so that the memory may order them. */
+/* Two operations (or one and the host) that are not ordered: one writes with a strong operation what
+ * the other one reads with one, so that memory may order what is before the first and what is after
+ * the second. */
 struct met {
-	const struct order_op *a, *b; /* only compared: may be gone */
+	struct order_op *writer, *reader; /* references */
 	bool told;
 };
 
@@ -123,6 +124,8 @@ void order_host_op_put(struct order_op *op);
 /* The host observed what the operation did until now, or the reverse. */
 void order_host_met(struct order *o, struct order_op *op, bool host_observed);
 bool order_op_before(const struct order_op *a, const struct order_op *b, enum order_trust trust);
+/* Forgets the pairs. */
+void order_forget_met(struct order *o);
 /* Forgets accesses if all operations so far are known to be before all later ones. */
 void order_retire(struct order *o);
 void op_unref(struct order_op *op); /* a reference of a state */

@@ -69,6 +69,11 @@ void order_join_nodes(struct order *o, struct order_op *start, struct order_op *
 struct order_op *order_op_get(struct order *o, struct order_op *op);
 void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
 void order_op_launch(struct order_op *op, uint32_t launch);
+/* Where an operation is, without a reference to it. */
+struct order_place { order_line line; uint32_t epoch; };
+struct order_place order_place(const struct order_op *op);
+/* Does the host know that it is complete? */
+bool order_host_knows(struct order *o, struct order_place at);
 /* Is `a` ordered before `b`? */
 bool order_before(const struct order_op *a, const struct order_op *b, enum order_trust trust);
 

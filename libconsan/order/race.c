@@ -44,7 +44,7 @@ static bool replaces(const struct order_access *now, const struct order_access *
 	if (writes(now) && !(now->flags & ORDER_STRONG))
 		return true;
 	if (now->flags & ORDER_STRONG)
-		return old->flags & ORDER_STRONG;
+		return old->flags & ORDER_STRONG && (writes(now) || !writes(old));
 	return !writes(old);
 }
 
@@ -55,13 +55,27 @@ static bool covers(const struct order_access *a, const struct order_access *b)
 		&& (writes(a) || !writes(b)) && (!(a->flags & ORDER_STRONG) || b->flags & ORDER_STRONG);
 }
 
-static struct met *find_met(struct order *o, const struct order_op *a, const struct order_op *b)
+static bool is_before(const struct order_op *a, const struct order_op *b)
+{
+	return order_op_before(a, b, ORDER_PROMISED);
+}
+
+/* The pair that may order `first` before `then`; NULL: none. */
+static struct met *find_met(struct order *o, const struct order_op *first, const struct order_op *then)
 {
 	for (size_t i = 0; i < o->met.n; i++)
-		if ((o->met.at[i].a == a && o->met.at[i].b == b)
-			|| (o->met.at[i].a == b && o->met.at[i].b == a))
+		if (is_before(first, o->met.at[i].writer) && is_before(o->met.at[i].reader, then))
 			return &o->met.at[i];
 	return NULL;
+}
+
+void order_forget_met(struct order *o)
+{
+	for (size_t i = 0; i < o->met.n; i++) {
+		op_unref(o->met.at[i].writer);
+		op_unref(o->met.at[i].reader);
+	}
+	o->met.n = 0;
 }
 
 /* `now` and `old` are not ordered, and one of them is strong. Host code has no strong accesses that
@@ -71,33 +85,40 @@ static void meet(struct order *o, const struct order_access *now, const struct o
 {
 	const struct order_access *from = writes(old) ? old : now, *to = writes(old) ? now : old;
 
-	if (now->flags & HOST_ACCESS) {
+	if (!writes(from) || !(to->flags & (ORDER_OBSERVES | HOST_ACCESS)))
+		return;
+	if (now->flags & HOST_ACCESS)
 		order_host_met(o, old->op, !writes(now));
-		return;
-	}
-	if (old->flags & HOST_ACCESS) {
+	else if (old->flags & HOST_ACCESS)
 		order_host_met(o, now->op, false);
+	if (find_met(o, from->op, to->op))
 		return;
-	}
-	if (writes(from) && to->flags & ORDER_OBSERVES && !find_met(o, now->op, old->op))
-		vec_push(&o->met, ((struct met){ now->op, old->op, false }));
+	from->op->kept++;
+	to->op->kept++;
+	vec_push(&o->met, ((struct met){ from->op, to->op, false }));
+}
+
+static const char *name_of(const struct order_op *op)
+{
+	return op->call.kernel ? op->call.kernel : op->call.name;
 }
 
 /* False: the pair may be ordered by memory, which is not checked. */
 static bool is_checked(struct order *o, const struct order_access *now, const struct order_access *old)
 {
-	struct met *m = find_met(o, now->op, old->op);
+	struct met *m = find_met(o, old->op, now->op);
 	char why[512];
 
 	if (!m)
+		m = find_met(o, now->op, old->op);
+	if (!m)
 		return true;
-	if (m->told)
+	if (m->told || (now->flags | old->flags) & HOST_ACCESS)
 		return false;
 	m->told = true;
-	snprintf(why, sizeof why, "races between %s in %s and %s in %s, which run at the same time and may "
-		"synchronize through memory", now->op->call.kernel ? now->op->call.kernel
-		: now->op->call.name, now->op->where, old->op->call.kernel ? old->op->call.kernel
-		: old->op->call.name, old->op->where);
+	snprintf(why, sizeof why, "races between %s in %s and %s in %s, which may run at the same time and "
+		"synchronize through memory", name_of(now->op), now->op->where, name_of(old->op),
+		old->op->where);
 	if (o->config.unchecked)
 		o->config.unchecked(o->config.user, why);
 	return false;
@@ -273,7 +294,7 @@ void order_retire(struct order *o)
 			return;
 	}
 	map_clear(&o->map);
-	o->met.n = 0;
+	order_forget_met(o);
 }
 
 /* ---- the host ---- */

@@ -90,7 +90,7 @@ int consan_host_frames(struct consan *c, void **pc, int n)
 	return c->opt.show_backtrace == BACKTRACE_YES ? backtrace(pc, n) : 0;
 }
 
-uint32_t consan_stack_of(void *const *pc, int n, const char **call)
+static uint32_t resolve(void *const *pc, int n, const char **call)
 {
 	struct site_loc loc[KEPT];
 	char path[KEPT][256];
@@ -101,9 +101,8 @@ uint32_t consan_stack_of(void *const *pc, int n, const char **call)
 	unsigned kept = 0;
 	int i = skip_own(pc, n, &entry);
 
-	if (call)
-		*call = entry && dladdr((char *)entry - 1, &info) && info.dli_sname
-			? info.dli_sname + strspn(info.dli_sname, "_") : "";
+	*call = entry && dladdr((char *)entry - 1, &info) && info.dli_sname
+		? info.dli_sname + strspn(info.dli_sname, "_") : "";
 	for (; i < n && kept < KEPT; i++) {
 		/* the return address may be that of the next line, or function */
 		if (!find_object((uintptr_t)pc[i] - 1, &o))
@@ -115,6 +114,39 @@ uint32_t consan_stack_of(void *const *pc, int n, const char **call)
 		kept++;
 	}
 	return kept ? site_intern(&s) : 0;
+}
+
+/* Programs issue operations in loops: most stacks have been seen before. An object that is unloaded
+ * may leave its addresses to another one: stale is what such a stack may be. */
+enum { SEEN = 256 };
+static struct seen { int n; void *pc[MOST]; uint32_t site; const char *call; } *seen[SEEN];
+static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER;
+
+uint32_t consan_stack_of(void *const *pc, int n, const char **call)
+{
+	const char *name;
+	uint64_t hash = 0;
+	struct seen *s;
+	uint32_t site;
+
+	for (int i = 0; i < n; i++)
+		hash = (hash ^ (uintptr_t)pc[i]) * 0x9e3779b97f4a7c15ull;
+	hash ^= hash >> 32;
+	pthread_mutex_lock(&seen_lock);
+	s = seen[hash % SEEN];
+	if (!s)
+		s = seen[hash % SEEN] = base_alloc(sizeof *s);
+	if (s->n != n || memcmp(s->pc, pc, (size_t)n * sizeof *pc)) {
+		s->site = resolve(pc, n, &s->call);
+		s->n = n;
+		memcpy(s->pc, pc, (size_t)n * sizeof *pc);
+	}
+	site = s->site;
+	name = s->call ? s->call : "";
+	pthread_mutex_unlock(&seen_lock);
+	if (call)
+		*call = name;
+	return site;
 }
 
 uint32_t consan_host_stack(const char **call)

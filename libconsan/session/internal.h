@@ -29,7 +29,7 @@ struct session_finding {
 struct unasked_call { const void *thread; uint32_t stack; };
 
 struct consan {
-	struct order *order;      /* NULL: no operation has been issued */
+	struct order *order;      /* NULL: no operation has been issued; atomic */
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;

@@ -63,9 +63,13 @@ struct order *consan_order(struct consan *c)
 	const struct order_config config = { .report = on_report, .unchecked = on_unchecked, .user = c,
 		.documented = c->policy.documented_order };
 
+	struct order *o = __atomic_load_n(&c->order, __ATOMIC_ACQUIRE);
+
+	if (o)
+		return o;
 	pthread_mutex_lock(&c->lock);
 	if (!c->order)
-		c->order = order_open(&config);
+		__atomic_store_n(&c->order, order_open(&config), __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&c->lock);
 	return c->order;
 }

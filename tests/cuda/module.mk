@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices calls calls_plain) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices order calls calls_plain) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -43,6 +43,9 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 	@mkdir -p $(@D)
 	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
 		-c -o $@$$p.o $< || exit 1; done; $(NVCC) -arch=sm_90 -rdc=true -o $@ $@1.o $@2.o
+$(BUILD)/tests/cuda/order: tests/cuda/order.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $<
 $(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
