@@ -38,6 +38,7 @@ enum {
 	GR_UNREAD = 512, /* GR_RMW whose result is not used; not in the flags of an entry */
 	/* a strong read that observed none of the writes before it; not in the flags of an entry */
 	GR_STALE = 1024,
+	GR_SYSTEM = 2048, /* GR_STRONG of system scope: includes other devices and the host */
 };
 
 /* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an

@@ -13,7 +13,7 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 {
 	const struct visit *v = user;
 	struct check_range x = { .site = r->site, .write = r->flags & GR_WRITE,
-		.strong = r->flags & GR_STRONG && r->scope >= 2 };
+		.strong = r->flags & GR_STRONG && r->scope >= 2, .system = r->flags & GR_SYSTEM };
 
 	if (r->cluster < v->first)
 		return;

@@ -80,6 +80,7 @@ struct check_range {
 	uint32_t site;
 	bool write;
 	bool strong;               /* at scope gpu or wider */
+	bool system;               /* at scope sys */
 	bool observes;             /* a strong read whose value is used */
 };
 void check_accesses(struct check *k, void (*each)(void *user, const struct check_range *r), void *user);

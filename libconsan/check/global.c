@@ -255,6 +255,8 @@ void global_access(struct cluster *c, const struct event *e)
 			| (a->mode == MODE_RMW && site_get(e->site)->unread ? GR_UNREAD : 0)
 			| (a->flags & ACCESS_NONCOHERENT ? GR_NC : 0)
 			| (a->flags & ACCESS_STALE ? GR_STALE : 0)
+			| (strong && (a->scope == SCOPE_SYS || a->sem == SEM_VOLATILE || a->sem == SEM_MMIO)
+				? GR_SYSTEM : 0)
 			| (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG) ? GR_VOLATILE : 0)),
 	};
 

@@ -129,7 +129,7 @@ void hb_done(struct order_op *o, const struct op *op)
 			ORDER_WRITE);
 	} else if (op->kind == OP_WRITE || op->kind == OP_WAIT) {
 		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
-			op->value.bytes, 0, ORDER_STRONG | (op->kind == OP_WRITE ? ORDER_WRITE
+			op->value.bytes, 0, ORDER_STRONG | ORDER_SYSTEM | (op->kind == OP_WRITE ? ORDER_WRITE
 				: ORDER_OBSERVES) }));
 	}
 	if (r.all.n)

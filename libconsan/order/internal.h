@@ -59,7 +59,9 @@ struct order_access {
 	uint32_t site;
 	uint16_t flags;        /* ORDER_..., LIFE_... */
 };
-enum { LIFE_ALLOC = 8, LIFE_FREE = 16, HOST_ACCESS = 32 };
+enum { LIFE_ALLOC = 8, LIFE_FREE = 16, HOST_ACCESS = 32 }; /* beside ORDER_SYSTEM */
+/* Strong accesses whose scopes include both: those of two devices need scope sys. */
+bool order_both_strong(const struct order_access *a, const struct order_access *b);
 
 struct order_state {
 	uint32_t refs;         /* pieces that have it */
@@ -112,6 +114,7 @@ struct order {
 	struct order_clock closed_blocking;
 	unsigned running;          /* operations that the caller holds */
 	uint32_t streams;          /* besides legacy default streams, so far */
+	uint32_t legacy;           /* legacy default streams, of as many devices */
 	bool host_access;
 	bool full;                 /* the limit of memory was reached */
 	struct map map;

@@ -123,7 +123,8 @@ void order_returned(struct order *o, enum order_sync call, int device, const str
 
 enum {
 	ORDER_WRITE = 1,
-	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, of a scope that has both sides */
+	ORDER_STRONG = 2,      /* in the sense of the PTX memory model, at a scope of its device or wider */
+	ORDER_SYSTEM = 64,     /* ORDER_STRONG at a scope that includes other devices */
 	ORDER_OBSERVES = 4,    /* a strong read whose value is used: may synchronize */
 };
 struct order_range {

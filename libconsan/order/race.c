@@ -26,11 +26,18 @@ static bool lifetime(const struct order_access *a)
 	return a->flags & (LIFE_ALLOC | LIFE_FREE);
 }
 
+bool order_both_strong(const struct order_access *a, const struct order_access *b)
+{
+	const uint16_t both = a->flags & b->flags;
+
+	return both & ORDER_STRONG && (a->op->device == b->op->device || both & ORDER_SYSTEM);
+}
+
 /* Strong accesses exclude each other; everything conflicts with the begin and the end of the memory's
  * life. */
 static bool conflicts(const struct order_access *a, const struct order_access *b)
 {
-	if (a->flags & b->flags & ORDER_STRONG && !lifetime(a) && !lifetime(b))
+	if (order_both_strong(a, b) && !lifetime(a) && !lifetime(b))
 		return false;
 	return writes(a) || writes(b);
 }
@@ -44,7 +51,8 @@ static bool replaces(const struct order_access *now, const struct order_access *
 	if (writes(now) && !(now->flags & ORDER_STRONG))
 		return true;
 	if (now->flags & ORDER_STRONG)
-		return old->flags & ORDER_STRONG && (writes(now) || !writes(old));
+		return old->flags & ORDER_STRONG && (writes(now) || !writes(old))
+			&& (old->flags & ORDER_SYSTEM || !(now->flags & ORDER_SYSTEM));
 	return !writes(old);
 }
 
@@ -52,7 +60,8 @@ static bool replaces(const struct order_access *now, const struct order_access *
 static bool covers(const struct order_access *a, const struct order_access *b)
 {
 	return a->op == b->op && lifetime(a) == lifetime(b)
-		&& (writes(a) || !writes(b)) && (!(a->flags & ORDER_STRONG) || b->flags & ORDER_STRONG);
+		&& (writes(a) || !writes(b)) && (!(a->flags & ORDER_STRONG) || b->flags & ORDER_STRONG)
+		&& (!(a->flags & ORDER_SYSTEM) || b->flags & ORDER_SYSTEM);
 }
 
 static bool is_before(const struct order_op *a, const struct order_op *b)
@@ -128,9 +137,9 @@ static void found(struct order *o, const struct order_access *now, const struct 
 	uint64_t addr, uint64_t bytes)
 {
 	const bool known = order_op_before(old->op, now->op, ORDER_KNOWN);
-	const unsigned both = now->flags & old->flags, any = now->flags | old->flags;
+	const unsigned any = now->flags | old->flags;
 
-	if (any & HOST_ACCESS ? any & ORDER_STRONG : both & ORDER_STRONG) {
+	if (any & HOST_ACCESS ? any & ORDER_STRONG : order_both_strong(now, old)) {
 		meet(o, now, old);
 		return;
 	}

@@ -84,6 +84,9 @@ void order_conflict(struct order *o, const struct order_access *now, const struc
 	if (now->op->unrecorded)
 		snprintf(hint, sizeof hint, "%s waits for an event that was not recorded before the wait, "
 			"which has no effect", now->op->where);
+	else if (now->flags & old->flags & ORDER_STRONG && !order_both_strong(now, old))
+		snprintf(hint, sizeof hint, "both are atomic, but at scope gpu, which has the threads of one "
+			"device only: use scope sys (atomicAdd_system(), cuda::thread_scope_system, .sys)");
 	r.unrecorded = now->op->unrecorded;
 	o->config.report(o->config.user, &r);
 }

@@ -445,6 +445,48 @@ static void multicast_unbound()
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
+/* ---- scopes: a signal from one device to the other ---- */
+
+template <bool System> __global__ void produce(int *flag, int *data)
+{
+	data[threadIdx.x] = threadIdx.x;
+	__syncthreads();
+	if (!threadIdx.x && System)
+		asm volatile("st.release.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+	else if (!threadIdx.x)
+		asm volatile("st.release.gpu.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+}
+template <bool System> __global__ void consume(int *flag, const int *data, int *to)
+{
+	int v = 0;
+	while (!threadIdx.x && !v)
+		if (System)
+			asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+		else
+			asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	__syncthreads();
+	to[threadIdx.x] = data[threadIdx.x];
+}
+
+template <bool System> static void signal()
+{
+	int *data = array(0, 1024), *result = array(1, 32);
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(0));
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceEnablePeerAccess(0, 0));
+	consume<System><<<1, 32>>>(data + 512, data, result);
+	OK(cudaSetDevice(0));
+	produce<System><<<1, 32>>>(data + 512, data);
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceSynchronize());
+	CHECK(value(result + 3) == 3);
+}
+
 /* ---- two processes: the parent has the memory, the child opens it ---- */
 
 __global__ void hand_over(int *flag, int *data)
@@ -646,7 +688,7 @@ int main(int argc, char **argv)
 		{ "no-peer", no_peer }, { "everywhere", everywhere }, { "pool-access", pool_access },
 		{ "pool-no-access", pool_no_access }, { "mapping", mapping },
 		{ "mapping-without-access", mapping_without_access }, { "multicast", multicast },
-		{ "ipc", ipc }, { "shared", shared }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
+		{ "signal-sys", signal<true> }, { "signal-gpu", signal<false> }, { "ipc", ipc }, { "shared", shared }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
 	for (auto &p : part)

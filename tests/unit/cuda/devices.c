@@ -65,3 +65,11 @@ Test(devices, processes, .timeout = 120)
 	expect("./devices ipc", 0, "memory is shared with another process");
 	expect("./devices shared", 0, "0 errors");
 }
+
+/* A release at scope gpu is none for a thread of another device. */
+Test(devices, scopes)
+{
+	expect("./devices signal-sys", 0, "0 errors");
+	expect("./devices signal-gpu", 66, "which has the threads of one");
+	cr_assert(has(output, "CS1002"), "%s", output);
+}
