@@ -228,6 +228,13 @@ void fill_run(const struct fill *f);
 /* The copy that cudaMemcpy3D() describes; an error for arrays. */
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
 
+/* ---- mappings (vmm.c) ---- */
+
+/* Reserved addresses can be accessed if memory is mapped there, and no multicast object; others are not
+ * judged. */
+bool vmm_usable(const void *at, size_t bytes);
+bool vmm_is_mapped(const void *at);
+
 /* ---- memory and events of several processes (ipc.c) ---- */
 
 bool ipc_any(void);    /* does another process share memory with this one? */

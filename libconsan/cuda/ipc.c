@@ -193,7 +193,7 @@ int ipc_open(const void *handle, struct exec_access *pool, void **out)
 			consan_access_set(m.access, (unsigned)h->device, true, true);
 	}
 	consan_mem_map(m.at, m.bytes, device_check(h->device) ? 0 : (unsigned)h->device,
-		pool ? pool : m.access);
+		pool ? pool : m.access, false);
 	vec_push(&shared, m);
 	*out = m.at;
 	pthread_mutex_unlock(&lock);

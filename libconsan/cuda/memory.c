@@ -263,17 +263,24 @@ void mem_info(size_t *free_bytes, size_t *total)
 	*free_bytes = *total - in_use[device_now()];
 }
 
+/* Mappings may lie side by side. */
 int mem_check(const void *at, size_t bytes)
 {
+	const char *p = at;
 	enum consan_mem kind;
-	uint64_t size;
+	uint64_t size, left;
 	void *base;
 
-	if (!bytes)
-		return 0;
-	if (!consan_mem_find(device_session(), at, &base, &size, &kind)
-			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
-		return cudaErrorInvalidValue;
+	while (bytes) {
+		if (!consan_mem_find(device_session(), p, &base, &size, &kind)
+				|| (p != at && !vmm_is_mapped(p)))
+			return cudaErrorInvalidValue;
+		left = size - (uint64_t)(p - (const char *)base);
+		if (bytes <= left)
+			break;
+		bytes -= left;
+		p += left;
+	}
 	return 0;
 }
 
@@ -333,6 +340,10 @@ int copy_check(const struct copy *c)
 		return cudaErrorInvalidValue;
 	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
 		return cudaErrorInvalidPitchValue;
+	if (!vmm_usable(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice))
+			|| !vmm_usable(c->src, span(c->width, c->height, c->depth, c->src_pitch,
+				c->src_slice)))
+		return cudaErrorInvalidValue;
 	if (to_device)
 		error = mem_check(c->dst, span(c->width, c->height, c->depth, c->dst_pitch,
 			c->dst_slice));
@@ -383,6 +394,8 @@ int fill_check(const struct fill *f)
 		return cudaErrorInvalidValue;
 	if (f->height > 1 && f->pitch < f->width * f->unit)
 		return cudaErrorInvalidPitchValue;
+	if (!vmm_usable(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice)))
+		return cudaErrorInvalidValue;
 	return mem_check(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice));
 }
 

@@ -14,6 +14,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct mapping *) mapping;
 static VEC(struct memory *) all;
 static VEC(struct range { char *at; size_t bytes; }) reserved;
+static _Atomic bool any;         /* address was ever reserved */
 
 void vmm_lock(void)
 {
@@ -272,6 +273,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdev
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	vmm_lock();
 	vec_push(&reserved, ((struct range){ at, bytes }));
+	any = true;
 	vmm_unlock();
 	*out = (uintptr_t)at;
 	return CUDA_SUCCESS;
@@ -337,6 +339,38 @@ uint64_t vmm_address(struct memory *m, size_t offset, size_t bytes)
 	return m->base ? (uintptr_t)m->base + offset : 0;
 }
 
+bool vmm_usable(const void *at, size_t bytes)
+{
+	const char *p = at, *end = p + bytes;
+	const struct mapping *map;
+	bool ours = false, usable = true;
+
+	if (!any)
+		return true;
+	vmm_lock();
+	for (size_t k = 0; k < reserved.n && !ours; k++)
+		ours = p < reserved.at[k].at + reserved.at[k].bytes && reserved.at[k].at < end;
+	while (ours && usable && p < end) {
+		map = vmm_mapping(p);
+		usable = map && map->memory->fd >= 0;
+		p = usable ? map->at + map->bytes : end;
+	}
+	vmm_unlock();
+	return usable;
+}
+
+bool vmm_is_mapped(const void *at)
+{
+	bool is;
+
+	if (!any)
+		return false;
+	vmm_lock();
+	is = vmm_mapping(at) != NULL;
+	vmm_unlock();
+	return is;
+}
+
 static void show_multicast(struct mapping *map)
 {
 	struct memory *m = map->memory;
@@ -360,7 +394,8 @@ void vmm_show(struct mapping *map)
 	if (map->memory->fd < 0)
 		show_multicast(map);
 	else
-		consan_mem_map(map->at, map->bytes, (unsigned)map->memory->device, map->access);
+		consan_mem_map(map->at, map->bytes, (unsigned)map->memory->device, map->access,
+			true);
 }
 
 static bool uses(const struct memory *object, const struct memory *m)

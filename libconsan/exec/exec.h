@@ -59,6 +59,8 @@ struct exec_mem {
 	bool read_only;
 	unsigned device;           /* that has it; 0 for memory of the host */
 	const struct exec_access *access;
+	bool joins;                /* a mapping: an access may reach into it from the one directly
+				      before it */
 	const struct exec_multicast *multicast; /* multicast addresses, without memory; or NULL. It must
 						   outlive the launches that use it */
 };

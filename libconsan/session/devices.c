@@ -65,9 +65,11 @@ void *consan_malloc_on(struct consan *c, uint64_t bytes, enum consan_mem kind, u
 	return at;
 }
 
-void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access)
+void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access,
+	bool joins)
 {
-	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, device, access, NULL });
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, device, access, joins,
+		NULL });
 }
 
 /* The bindings of ranges that no longer exist, which a launch that runs may still use. */
@@ -86,7 +88,7 @@ void consan_mem_multicast(void *at, uint64_t bytes, const struct exec_access *ac
 	pthread_mutex_lock(&lock);
 	vec_push(&made, m);
 	pthread_mutex_unlock(&lock);
-	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, 0, access, m });
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, 0, access, false, m });
 }
 
 void consan_mem_unmap(struct consan *c, void *at)

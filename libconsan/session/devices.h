@@ -20,8 +20,10 @@ bool consan_peer_access(unsigned device, unsigned peer, bool on);
  * pages of an allocation hold nothing else. */
 void *consan_malloc_on(struct consan *c, uint64_t bytes, enum consan_mem kind, unsigned device,
 	const struct exec_access *access);
-/* Lets kernels access memory of the caller as memory of a device, until consan_mem_unmap(). */
-void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access);
+/* Lets kernels access memory of the caller as memory of a device, until consan_mem_unmap(). joins: an
+ * access may reach into it from the mapping directly before it. */
+void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access,
+	bool joins);
 /* Makes the addresses multicast addresses: an access is one to each memory that is bound there, of
  * all `devices`. No memory is behind them. Until consan_mem_unmap(). */
 struct consan_binding { uint64_t from, bytes, at; unsigned device; }; /* from, at: addresses */

@@ -34,7 +34,7 @@ static struct exec_multicast *make_multicast(const struct program *p, unsigned c
 	m->bound[0] = (struct exec_binding){ at, p->out_bytes, (uintptr_t)out, 0 };
 	m->bound[1] = (struct exec_binding){ at, p->out_bytes - MULTICAST_PART,
 		(uintptr_t)out + MULTICAST_PART, 1 };
-	exec_mem_put(&(struct exec_mem){ at, p->out_bytes, MEM_DEVICE, false, 0, NULL, m });
+	exec_mem_put(&(struct exec_mem){ at, p->out_bytes, MEM_DEVICE, false, 0, NULL, false, m });
 	return m;
 }
 

@@ -306,6 +306,12 @@ static int *map(CUmemGenericAllocationHandle h, size_t bytes, unsigned access)
 	return (int *)at;
 }
 
+__global__ void wide(int4 *to)
+{
+	to[0] = make_int4(2, 2, 2, 2);
+	to[1] = make_int4(2, 2, 2, 2);
+}
+
 static void mapping()
 {
 	CUmemGenericAllocationHandle h, again, same;
@@ -345,7 +351,18 @@ static void mapping()
 	IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(at + page, page, 0, again, 0));
 	OK(cuMemMap(at, page, page, again, 0));
 	CHECK(value((int *)(at + page)) == 50 && value((int *)at + 2) == 7);
-	OK(cuMemUnmap(at, 2 * page));
+	/* mappings side by side are one memory */
+	CUmemAccessDesc a = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	OK(cuMemSetAccess(at, 2 * page, &a, 1));
+	OK(cudaMemset((char *)at + page - 64, 1, 128));
+	wide<<<1, 1>>>((int4 *)(at + page - 16));
+	OK(cudaDeviceSynchronize());
+	CHECK(value((int *)(at + page)) == 2 && value((int *)(at + page) - 1) == 2);
+	OK(cuMemUnmap(at, page));
+	IS(cudaErrorInvalidValue, cudaMemset((char *)at + page - 64, 1, 128));
+	IS(cudaErrorInvalidValue, cudaMemcpy((void *)at, q, 64, cudaMemcpyDefault));
+	cudaGetLastError();
+	OK(cuMemUnmap(at + page, page));
 	OK(cuMemUnmap((CUdeviceptr)q, 2 * page));
 	OK(cuMemRelease(again));
 	IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(again));
@@ -434,6 +451,9 @@ static void multicast()
 static void multicast_plain()
 {
 	make_multicast(2);
+	IS(cudaErrorInvalidValue, cudaMemcpy(multi, replica[0], 64, cudaMemcpyDefault));
+	IS(cudaErrorInvalidValue, cudaMemset(multi, 0, 64));
+	cudaGetLastError();
 	plain<<<1, 32>>>(multi);
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }

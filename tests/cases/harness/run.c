@@ -28,7 +28,7 @@ static void *place_buffer(struct run *g, uint64_t bytes, unsigned device)
 	buffer = g->map + g->used;
 	g->used += (bytes + g->place->gap + 255) & ~255ull;
 	exec_mem_put(&(struct exec_mem){ (uintptr_t)buffer, bytes, MEM_DEVICE, false, device,
-		exec_device_memory(device), NULL });
+		exec_device_memory(device), false, NULL });
 	return buffer;
 }
 

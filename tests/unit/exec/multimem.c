@@ -61,7 +61,7 @@ static struct exec_result run(const char *text, unsigned bound, uint32_t memory[
 	m->devices = DEVICES;
 	for (unsigned d = 0; d < bound; d++)
 		m->bound[m->n++] = (struct exec_binding){ MULTICAST, WORDS * 4, (uintptr_t)memory[d], d };
-	exec_mem_put(&(struct exec_mem){ MULTICAST, PAGE, MEM_DEVICE, false, 0, NULL, m });
+	exec_mem_put(&(struct exec_mem){ MULTICAST, PAGE, MEM_DEVICE, false, 0, NULL, false, m });
 	l.kernel = exec_kernel(module, "k", &e);
 	exec_run(&l, &r);
 	exec_mem_remove((void *)(uintptr_t)MULTICAST);
