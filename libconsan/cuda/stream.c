@@ -316,6 +316,8 @@ int stream_sync(const void *handle, bool query)
 		pthread_mutex_unlock(&queue.lock);
 	}
 	error = t ? engine_wait(t, query ? WAIT_QUERY : WAIT_DONE) : 0;
+	if (!error)
+		error = device_broken(s->device); /* perhaps not the current one */
 	if (!error) {
 		host_waits++;
 		hb_stream_waited(s);
@@ -545,6 +547,8 @@ int cuda_event_sync(const void *handle, bool query)
 	if (error || !m->task)
 		return error;
 	error = engine_wait(m->task, query ? WAIT_QUERY : WAIT_DONE);
+	if (!error)
+		error = device_broken(m->device);
 	if (!error) {
 		host_waits++;
 		hb_event_waited(m);

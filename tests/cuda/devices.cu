@@ -198,12 +198,17 @@ static void peers()
 static void no_peer()
 {
 	int *a = array(0, 32), *b = array(1, 32), d;
+	cudaStream_t s;
 	OK(cudaSetDevice(0));
 	OK(cudaDeviceEnablePeerAccess(1, 0));
 	copy<<<1, 32>>>(a, b);
 	OK(cudaDeviceSynchronize());
 	OK(cudaSetDevice(1));
-	copy<<<1, 32>>>(b, a);
+	OK(cudaStreamCreate(&s));
+	copy<<<1, 32, 0, s>>>(b, a);
+	OK(cudaSetDevice(0));
+	IS(cudaErrorIllegalAddress, cudaStreamSynchronize(s));
+	OK(cudaSetDevice(1) == cudaErrorIllegalAddress ? cudaSuccess : cudaErrorUnknown);
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 	/* the other device goes on */
 	OK(cudaSetDevice(0));
