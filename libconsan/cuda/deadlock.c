@@ -18,7 +18,9 @@ static void name(const struct task *t, char *to, size_t n)
 	static const char *const kind[] = { [OP_EMPTY] = "operation", [OP_COPY] = "copy",
 		[OP_FILL] = "fill", [OP_HOST] = "host function", [OP_RECORD] = "event",
 		[OP_FREE] = "release", [OP_GRAPH] = "graph",
-		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait" };
+		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
+		[OP_EVENT_RECORD] = "event record",
+		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release" };
 	const struct stream *s = t->stream;
 	char *kernel = t->op.kind == OP_LAUNCH ? demangle(t->op.launch.func->name, NAME_BARE) : NULL;
 	char stream[40];

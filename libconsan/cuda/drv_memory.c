@@ -59,11 +59,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 {
-	struct stream *s = stream_of(stream);
-
-	if (!s || s->capture)
-		return s ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_ERROR_INVALID_HANDLE;
-	return ready(mem_free_async(host(at), stream));
+	return ready(stream_of(stream) ? mem_free_async(host(at), stream) : cudaErrorInvalidResourceHandle);
 }
 
 CUresult cuMemAllocHost_v2(void **at, size_t bytes)
@@ -356,13 +352,9 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
 	return copy_box_2d(p, NULL, true);
 }
 
-static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
+static struct copy box(const CUDA_MEMCPY3D *p)
 {
-	struct copy c;
-
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY,
+	struct copy c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY,
 			p->dstZ, p->dstPitch, p->dstHeight), p->dstPitch,
 		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, p->srcZ,
 			p->srcPitch, p->srcHeight), p->srcPitch,
@@ -370,6 +362,25 @@ static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocki
 	c.depth = p->Depth;
 	c.dst_slice = p->dstPitch * p->dstHeight;
 	c.src_slice = p->srcPitch * p->srcHeight;
+	return c;
+}
+
+int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c)
+{
+	*c = box(p);
+	if (c->dst && c->src)
+		return 0;
+	remark(REMARK_CALL_UNSUPPORTED, "a copy node of an array");
+	return cudaErrorNotSupported;
+}
+
+static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
+{
+	struct copy c;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	c = box(p);
 	return copy_or_refuse(&c, "cuMemcpy3D", stream, blocking);
 }
 

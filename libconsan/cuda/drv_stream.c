@@ -41,7 +41,7 @@ CUresult cuStreamQuery(CUstream stream)
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-	return after_ready(stream_wait(stream, event));
+	return after_ready(stream_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL));
 }
 
 /* The stream; NULL: *error is set. */
@@ -160,12 +160,12 @@ CUresult cuEventDestroy_v2(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-	return after_ready(cuda_event_record(event, stream));
+	return after_ready(cuda_event_record(event, stream, false));
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
-	return cuEventRecord(event, stream);
+	return after_ready(cuda_event_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL));
 }
 
 CUresult cuEventQuery(CUevent event)
@@ -459,10 +459,10 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned c
 {
 	struct graph *g = graph_of(graph);
 
-	return drv(g ? graph_release(g, object, count) : cudaErrorInvalidValue);
+	return drv(g ? graph_drop(g, object, count) : cudaErrorInvalidValue);
 }
 
-/* Graphs own no memory: memory nodes are refused. */
+/* The memory of graphs is not counted. */
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
 {
 	if (device || !value)

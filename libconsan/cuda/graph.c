@@ -68,6 +68,14 @@ int graph_add(struct graph *g, struct op *op, const void *const *after, size_t n
 	return 0;
 }
 
+struct node *graph_exec_node(const void *exec, const void *node)
+{
+	struct graph *g = graph_exec_of(exec);
+	struct node *n = node_of(node);
+
+	return g && n ? graph_find(g, n) : NULL;
+}
+
 static void number_nodes(const struct graph *g)
 {
 	for (size_t i = 0; i < g->node.n; i++)
@@ -117,6 +125,7 @@ static struct task *expand(const struct graph *g, struct stream *s, struct calle
 	for (size_t i = 0; i < g->node.n; i++) {
 		const struct node *n = g->node.at[i];
 		struct op op = n->off || n->op.kind == OP_GRAPH ? none : op_dup(&n->op);
+		struct cuda_event *e;
 		struct task *t;
 
 		after.n = behind.n = 0;
@@ -125,9 +134,21 @@ static struct task *expand(const struct graph *g, struct stream *s, struct calle
 			vec_push(&after, task.at[n->after.at[k]->place]);
 			vec_push(&behind, did.at[n->after.at[k]->place]);
 		}
+		e = op.kind == OP_EVENT_RECORD || op.kind == OP_EVENT_WAIT ? cuda_event_of(op.event) : NULL;
+		if (e && op.kind == OP_EVENT_WAIT && e->task)
+			vec_push(&after, e->task);
 		vec_push(&did, hb_issue_node(order, behind.at, behind.n, &n->op));
+		if (e && op.kind == OP_EVENT_WAIT)
+			order_wait_op(hb(), did.at[i], &e->order);
 		t = queue_add_after(s, &op, from, after.at, after.n);
 		t->order = order_op_get(hb(), did.at[i]);
+		if (e && n->op.kind == OP_EVENT_RECORD) {
+			order_record_op(hb(), &e->order, did.at[i], 0);
+			task_put(e->task);
+			e->task = task_get(t);
+			e->recorded = true;
+			e->capture = NULL;
+		}
 		if (n->op.kind == OP_GRAPH && !n->off) {
 			struct task *child = expand(n->op.graph, s, from, t, did.at[i]);
 
@@ -154,7 +175,15 @@ struct task *graph_enqueue(const struct graph *g, struct stream *s, struct calle
 	struct order_op *order)
 {
 	struct op none = { .kind = OP_EMPTY };
-	struct task *first = queue_add(s, &none, from, NULL), *last = expand(g, s, from, first, order);
+	struct graph *exec = g->launch_of;
+	struct task *first, *last;
+
+	order_wait_op(hb(), order, &exec->launched);
+	first = queue_add(s, &none, from, exec->last);
+	last = expand(g, s, from, first, order);
+	order_record_op(hb(), &exec->launched, order, 0);
+	task_put(exec->last);
+	exec->last = task_get(last);
 
 	task_put(first);
 	task_put(s->tail);
@@ -182,6 +211,10 @@ void graph_free(struct graph *g)
 		user_object_count(g->object.at[i], -1);
 	vec_free(&g->node);
 	vec_free(&g->object);
+	order_event_free(&g->launched);
+	pthread_mutex_lock(&queue.lock);
+	task_put(g->last);
+	pthread_mutex_unlock(&queue.lock);
 	free(g);
 }
 
@@ -334,7 +367,7 @@ int graph_hold(struct graph *g, const void *object, unsigned count, bool move)
 	return 0;
 }
 
-int graph_release(struct graph *g, const void *object, unsigned count)
+int graph_drop(struct graph *g, const void *object, unsigned count)
 {
 	for (size_t i = g->object.n; i-- > 0 && count;)
 		if (g->object.at[i] == object) {
@@ -343,6 +376,46 @@ int graph_release(struct graph *g, const void *object, unsigned count)
 			count--;
 		}
 	return count ? cudaErrorInvalidValue : 0;
+}
+
+/* ---- memory ---- */
+
+struct owned { void *at; };
+
+static void free_owned(void *user)
+{
+	struct owned *m = user;
+
+	if (handle_get(m->at, HANDLE_OWNED) == m)
+		mem_free(m->at);
+	free(m);
+}
+
+int graph_alloc(struct graph *g, size_t bytes, struct op *op)
+{
+	struct user_object *object;
+	struct owned *m;
+	void *at = NULL;
+	int error = bytes ? mem_alloc(&at, bytes, CONSAN_MEM_DEVICE) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	m = base_alloc(sizeof *m);
+	m->at = at;
+	handle_put(at, HANDLE_OWNED, m);
+	user_object_new(&object, m, free_owned, 1);
+	graph_hold(g, object, 1, true);
+	*op = (struct op){ .kind = OP_ALLOC, .memory = { at, bytes } };
+	return 0;
+}
+
+int graph_release(struct graph *g, void *at, struct op *op)
+{
+	(void)g;
+	if (!handle_get(at, HANDLE_MEMORY))
+		return cudaErrorInvalidValue;
+	*op = (struct op){ .kind = OP_RELEASE, .memory = { at, 0 } };
+	return 0;
 }
 
 bool graph_replace(struct graph *to, const struct graph *from)
@@ -371,6 +444,7 @@ int graph_launch(const void *exec, const void *stream)
 	if (!g)
 		return cudaErrorInvalidValue;
 	op.graph = graph_dup(g, true);
+	op.graph->launch_of = g;
 	return stream_issue(stream, &op, false);
 }
 

@@ -15,6 +15,7 @@ enum handle_kind {
 	HANDLE_STUB,    /* host stub of a kernel -> struct func */
 	HANDLE_VAR,     /* host copy of a variable -> struct var */
 	HANDLE_MEMORY,  /* start of an allocation of mem_alloc() -> itself */
+	HANDLE_OWNED,   /* start of memory that a graph owns -> its record */
 	HANDLE_HOST,    /* page-locked or registered host memory -> its flags + 1 */
 };
 

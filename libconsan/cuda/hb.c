@@ -47,7 +47,9 @@ static const char *fallback_name(const struct op *op)
 	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
 		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
 		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "cudaFreeAsync",
-		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait" };
+		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
+		[OP_EVENT_RECORD] = "event record",
+		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release" };
 
 	return name[op->kind];
 }

@@ -224,9 +224,11 @@ void copy_stage(struct copy *c);     /* the source may change afterwards */
 size_t copy_bytes(const struct copy *c);
 int fill_check(const struct fill *f);
 void fill_run(const struct fill *f);
+int fill_of(const struct cudaMemsetParams *p, struct fill *f); /* of a node; checked */
 
 /* The copy that cudaMemcpy3D() describes; an error for arrays. */
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
+int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c); /* cuMemcpy3D() */
 
 /* ---- mappings (vmm.c) ---- */
 
@@ -281,6 +283,7 @@ struct launch {
 	bool cooperative;
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
+	const void *started;         /* the event to record when all blocks have begun; or NULL */
 	void *params;                /* the parameter block, owned */
 	char reason[200];            /* why launch_check() refused it */
 };
@@ -315,7 +318,9 @@ void python_end(void);      /* writes the remarks before the session is closed *
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
 enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE,
-	OP_WRITE, OP_WAIT };
+	OP_WRITE, OP_WAIT,
+	/* nodes of graphs only */
+	OP_EVENT_RECORD, OP_EVENT_WAIT, OP_ALLOC, OP_RELEASE };
 /* A stream memory operation on a word of 4 or 8 bytes. */
 struct value {
 	void *at;
@@ -334,6 +339,8 @@ struct op {
 		struct graph *graph; /* a child graph, owned */
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
 		struct value value;
+		const void *event;   /* OP_EVENT_...: a handle */
+		struct { void *at; size_t bytes; } memory; /* OP_ALLOC, OP_RELEASE */
 	};
 };
 /* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
@@ -385,17 +392,20 @@ struct stream *stream_per_thread(int device);
  * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
  * staged or done, a blocking one is done unless it only accesses the device. */
 int stream_issue(const void *handle, struct op *op, bool blocking);
+/* Adds a node to the graph of the stream's capture; the same ownership. */
+int stream_capture_op(struct stream *s, struct op *op);
 /* One of the calls is not NULL: the function gets the stream and the error state. */
 int stream_callback(const void *handle, cudaStreamCallback_t rt_call, CUstreamCallback drv_call,
 	void *user);
-int stream_wait(const void *handle, const void *event);
+int stream_wait(const void *handle, const void *event, bool external);
 /* The host waits for a stream, or for all work. query: cudaErrorNotReady, if it cannot be done as
  * long as the host does nothing. */
 int stream_sync(const void *handle, bool query);
 int stream_sync_all(int device); /* -1: of all devices */
 int cuda_event_new(struct cuda_event **out, unsigned flags);
 struct cuda_event *cuda_event_of(const void *handle);
-int cuda_event_record(const void *handle, const void *stream);
+/* external: a capture gets a node that records the event, or waits for it. */
+int cuda_event_record(const void *handle, const void *stream, bool external);
 int cuda_event_free(const void *handle);
 int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
@@ -426,6 +436,10 @@ struct graph {
 	VEC(struct user_object *) object; /* each as often as the graph holds it */
 	bool executable;
 	unsigned long long id;
+	struct graph *launch_of;     /* a copy that is launched: the executable graph */
+	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
+					reference */
+	struct order_event launched;
 };
 struct graph *graph_new(void);
 struct graph *graph_of(const void *handle);      /* NULL: no such graph */
@@ -437,6 +451,8 @@ struct graph *graph_dup(const struct graph *g, bool executable);
 struct node *node_of(const void *handle);        /* NULL: no such node */
 /* The node of this graph, a copy, that was made of the node; NULL: none. */
 struct node *graph_find(const struct graph *g, const struct node *of);
+/* As graph_find(), by handles; NULL: they are unknown as well. */
+struct node *graph_exec_node(const void *exec, const void *node);
 /* Adds or removes dependencies of the nodes `to` on those of `from`, of this graph. */
 int graph_depend(struct graph *g, const void *const *from, const void *const *to, size_t n, bool add);
 /* Takes ownership of the contents of op, which is of the node's kind. */
@@ -448,13 +464,17 @@ int user_object_new(struct user_object **out, void *user, void (*destroy)(void *
 int user_object_count(const void *handle, long count);
 /* move: the caller's references become the graph's. */
 int graph_hold(struct graph *g, const void *object, unsigned count, bool move);
-int graph_release(struct graph *g, const void *object, unsigned count);
+int graph_drop(struct graph *g, const void *object, unsigned count);
 /* Is the node one of `front`, or does one of these come after it? */
 bool graph_covers(const struct graph *g, struct node *const *front, size_t n, const struct node *of);
 /* Replaces the operations of `to` by those of `from`. False: the graphs differ in number or
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+/* Memory of a graph: it exists from the call on until the program frees it, or the last copy of the
+ * graph is gone. */
+int graph_alloc(struct graph *g, size_t bytes, struct op *op);
+int graph_release(struct graph *g, void *at, struct op *op);
 /* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
  * a reference to the last task. Under the lock of the queue. */
 struct caller;

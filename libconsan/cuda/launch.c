@@ -50,10 +50,13 @@ int launch_attributes(struct launch *l, const CUlaunchAttribute *a, unsigned n)
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 			l->programmatic = a[i].value.programmaticStreamSerializationAllowed != 0;
 			break;
-		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-			remark(REMARK_CALL_UNSUPPORTED,
-				"launch attribute: programmatic or launch completion event");
+			l->started = a[i].value.launchCompletionEvent.event;
+			if (!cuda_event_of(l->started))
+				return cudaErrorInvalidResourceHandle;
+			break;
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+			remark(REMARK_CALL_UNSUPPORTED, "launch attribute: programmatic event");
 			return cudaErrorNotSupported;
 		case CU_LAUNCH_ATTRIBUTE_IGNORE: /* and hints: scheduling, priority, caching */
 		case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:

@@ -141,6 +141,7 @@ static int forget(void *at, bool host)
 		return cudaErrorInvalidValue;
 	handle_drop(at, HANDLE_MEMORY);
 	handle_drop(at, HANDLE_HOST);
+	handle_drop(at, HANDLE_OWNED);
 	return 0;
 }
 
@@ -176,8 +177,14 @@ static int release(void *at, bool host)
 
 int mem_alloc_async(void **at, size_t bytes, struct pool *pool, struct stream *s)
 {
-	int error = s->capture ? cudaErrorStreamCaptureUnsupported : mem_alloc_pool(at, bytes, pool);
+	struct op op;
+	int error = !s->capture ? mem_alloc_pool(at, bytes, pool)
+		: at ? graph_alloc(s->capture, bytes, &op) : cudaErrorInvalidValue;
 
+	if (!error && s->capture) {
+		*at = op.memory.at;
+		return stream_capture_op(s, &op);
+	}
 	if (!error && *at)
 		hb_alloc(s, *at, bytes);
 	return error;
@@ -190,6 +197,10 @@ int mem_free_async(void *at, const void *stream)
 
 	if (error || !at)
 		return error;
+	if (stream_of(stream) && stream_of(stream)->capture) {
+		error = graph_release(stream_of(stream)->capture, at, &op);
+		return error ? error : stream_issue(stream, &op, false);
+	}
 	if (stream_any_capture())
 		return mem_free(at);
 	error = forget(at, false);

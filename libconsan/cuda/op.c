@@ -56,6 +56,10 @@ int op_run(const struct op *op, struct order_op *order)
 	switch (op->kind) {
 	case OP_EMPTY:
 	case OP_RECORD:
+	case OP_EVENT_RECORD:
+	case OP_EVENT_WAIT:
+	case OP_ALLOC:
+	case OP_RELEASE:
 		return 0;
 	case OP_WRITE:
 		value_write(&op->value);

@@ -110,20 +110,20 @@ cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
 	return error ? rt(error) : add(node, graph, after, nafter, &op);
 }
 
-static int memset_op(const struct cudaMemsetParams *p, struct op *op)
+int fill_of(const struct cudaMemsetParams *p, struct fill *f)
 {
 	if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
 		return cudaErrorInvalidValue;
-	op->fill = (struct fill){ .dst = p->dst, .pitch = p->pitch, .value = p->value,
+	*f = (struct fill){ .dst = p->dst, .pitch = p->pitch, .value = p->value,
 		.unit = p->elementSize, .width = p->width, .height = p->height, .depth = 1 };
-	return fill_check(&op->fill);
+	return fill_check(f);
 }
 
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
 	const cudaGraphNode_t *after, size_t nafter, const struct cudaMemsetParams *p)
 {
 	struct op op = { .kind = OP_FILL };
-	int error = memset_op(p, &op);
+	int error = fill_of(p, &op.fill);
 
 	return error ? rt(error) : add(node, graph, after, nafter, &op);
 }
@@ -159,7 +159,7 @@ static bool is_plain(const cudaGraphEdgeData *edge, size_t n)
 	return true;
 }
 
-/* Refused: conditional, event, semaphore and memory nodes, and programmatic edges. */
+/* Refused: conditional and semaphore nodes, and programmatic edges. */
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
 	const cudaGraphEdgeData *edge, size_t nafter, struct cudaGraphNodeParams *p)
 {
@@ -185,6 +185,15 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
 		return cudaGraphAddChildGraphNode(node, graph, after, nafter, p->graph.graph);
 	case cudaGraphNodeTypeEmpty:
 		return cudaGraphAddEmptyNode(node, graph, after, nafter);
+	case cudaGraphNodeTypeWaitEvent:
+		return cudaGraphAddEventWaitNode(node, graph, after, nafter, p->eventWait.event);
+	case cudaGraphNodeTypeEventRecord:
+		return cudaGraphAddEventRecordNode(node, graph, after, nafter, p->eventRecord.event);
+	case cudaGraphNodeTypeMemAlloc:
+		return cudaGraphAddMemAllocNode(node, graph, after, nafter,
+			(struct cudaMemAllocNodeParams *)&p->alloc);
+	case cudaGraphNodeTypeMemFree:
+		return cudaGraphAddMemFreeNode(node, graph, after, nafter, p->free.dptr);
 	default:
 		remark(REMARK_CALL_UNSUPPORTED, "cudaGraphAddNode of a node of type %d", (int)p->type);
 		return rt(cudaErrorNotSupported);
@@ -303,6 +312,9 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 		[OP_EMPTY] = cudaGraphNodeTypeEmpty, [OP_LAUNCH] = cudaGraphNodeTypeKernel,
 		[OP_COPY] = cudaGraphNodeTypeMemcpy, [OP_FILL] = cudaGraphNodeTypeMemset,
 		[OP_HOST] = cudaGraphNodeTypeHost, [OP_GRAPH] = cudaGraphNodeTypeGraph,
+		[OP_EVENT_RECORD] = cudaGraphNodeTypeEventRecord,
+		[OP_EVENT_WAIT] = cudaGraphNodeTypeWaitEvent,
+		[OP_ALLOC] = cudaGraphNodeTypeMemAlloc, [OP_RELEASE] = cudaGraphNodeTypeMemFree,
 	};
 	struct node *n = node_of(node);
 
@@ -421,19 +433,10 @@ cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNod
 
 /* ---- nodes of executable graphs ---- */
 
-/* The node of the executable graph that was made of the node; NULL: none. */
-static struct node *exec_node(cudaGraphExec_t exec, cudaGraphNode_t node)
-{
-	struct graph *g = graph_exec_of(exec);
-	struct node *n = node_of(node);
-
-	return g && n ? graph_find(g, n) : NULL;
-}
-
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
 	const struct cudaKernelNodeParams *p)
 {
-	return set_kernel(exec_node(exec, node), p);
+	return set_kernel(graph_exec_node(exec, node), p);
 }
 
 static cudaError_t set_checked(struct node *n, struct op *op, int error)
@@ -447,7 +450,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 	struct op op = { .kind = OP_COPY };
 	int error = copy_3d(p, &op.copy);
 
-	return set_checked(exec_node(exec, node), &op, error ? error : copy_check(&op.copy));
+	return set_checked(graph_exec_node(exec, node), &op, error ? error : copy_check(&op.copy));
 }
 
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst,
@@ -455,7 +458,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNo
 {
 	struct op op = { .kind = OP_COPY, .copy = copy_line(dst, src, n, kind) };
 
-	return set_checked(exec_node(exec, node), &op, copy_check(&op.copy));
+	return set_checked(graph_exec_node(exec, node), &op, copy_check(&op.copy));
 }
 
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -463,7 +466,7 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 {
 	struct op op = { .kind = OP_FILL };
 
-	return set_checked(exec_node(exec, node), &op, memset_op(p, &op));
+	return set_checked(graph_exec_node(exec, node), &op, fill_of(p, &op.fill));
 }
 
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -475,12 +478,12 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
 		return rt(cudaErrorInvalidValue);
 	op.host.call = p->fn;
 	op.host.user = p->userData;
-	return set_checked(exec_node(exec, node), &op, 0);
+	return set_checked(graph_exec_node(exec, node), &op, 0);
 }
 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned on)
 {
-	struct node *n = exec_node(exec, node);
+	struct node *n = graph_exec_node(exec, node);
 
 	if (!n)
 		return rt(cudaErrorInvalidValue);
@@ -490,7 +493,7 @@ cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
 
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned *on)
 {
-	struct node *n = exec_node(exec, node);
+	struct node *n = graph_exec_node(exec, node);
 
 	if (!n || !on)
 		return rt(cudaErrorInvalidValue);

@@ -29,10 +29,10 @@ cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t objec
 {
 	struct graph *g = graph_of(graph);
 
-	return rt(g ? graph_release(g, object, count) : cudaErrorInvalidValue);
+	return rt(g ? graph_drop(g, object, count) : cudaErrorInvalidValue);
 }
 
-/* Graphs own no memory: memory nodes are refused. */
+/* The memory of graphs is not counted. */
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType a, void *value)
 {
 	if (device || !value)

@@ -48,11 +48,7 @@ cudaError_t cudaFree(void *at)
 
 cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)
 {
-	struct stream *s = stream_of(stream);
-
-	if (!s)
-		return rt(cudaErrorInvalidResourceHandle);
-	return s->capture ? rt(cudaErrorStreamCaptureUnsupported) : rt(mem_free_async(at, stream));
+	return rt(stream_of(stream) ? mem_free_async(at, stream) : cudaErrorInvalidResourceHandle);
 }
 
 cudaError_t cudaMallocHost(void **at, size_t bytes)

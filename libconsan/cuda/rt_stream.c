@@ -86,7 +86,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-	return rt(stream_wait(stream, event));
+	return rt(stream_wait(stream, event, flags & cudaEventWaitExternal));
 }
 
 /* Stream attributes are hints (caches, priorities) and have no effect. */
@@ -133,12 +133,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-	return rt(cuda_event_record(event, stream));
+	return rt(cuda_event_record(event, stream, false));
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
-	return rt(cuda_event_record(event, stream));
+	return rt(cuda_event_record(event, stream, flags & cudaEventRecordExternal));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)

@@ -91,7 +91,7 @@ static void set_front(struct stream *s, struct node *n)
 	vec_push(&s->front, n);
 }
 
-static int capture_op(struct stream *s, struct op *op)
+int stream_capture_op(struct stream *s, struct op *op)
 {
 	struct node *n;
 	int error = graph_add(s->capture, op, (const void *const *)s->front.at, s->front.n, &n);
@@ -129,17 +129,35 @@ static enum returns op_returns(const struct op *op, bool blocking)
 	return RETURNS_AT_ONCE;
 }
 
+/* The event of a launch that is recorded when its blocks have begun: after what precedes the launch. The
+ * caller holds the lock. */
+static void add_started(struct cuda_event *e, struct stream *s, struct task *launch)
+{
+	struct op op = { .kind = OP_RECORD };
+	struct task *t = queue_add_after(s, &op, NULL, NULL, 0);
+
+	vec_push(&t->behind, task_get(launch));
+	task_put(e->task);
+	e->task = t;
+	e->capture = NULL;
+	e->recorded = true;
+}
+
 static int enqueue(struct stream *s, struct op *op, bool blocking)
 {
+	struct cuda_event *started = op->kind == OP_LAUNCH ? cuda_event_of(op->launch.started) : NULL;
 	const enum returns returns = op_returns(op, blocking);
 	struct caller *from = op->kind == OP_LAUNCH || op->kind == OP_GRAPH || op->kind == OP_WAIT
 		? caller_here() : NULL;
 	const enum op_kind kind = op->kind;
-	struct order_op *order = hb_issue(s, op);
 	struct op issued = *op; /* for hb_returned(): what it names, not what it owns */
+	struct order_op *order;
 	struct task *t;
 	int error;
 
+	if (started)
+		hb_record(started, s);
+	order = hb_issue(s, op);
 	if (returns == RETURNS_STAGED)
 		copy_stage(&op->copy);
 	pthread_mutex_lock(&queue.lock);
@@ -147,6 +165,8 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 		: queue_add(s, op, from, NULL);
 	if (kind != OP_GRAPH)
 		t->order = order_op_get(hb(), order);
+	if (started)
+		add_started(started, s, t);
 	caller_put(from);
 	pthread_mutex_unlock(&queue.lock);
 	error = engine_issued();
@@ -171,7 +191,7 @@ int stream_issue(const void *handle, struct op *op, bool blocking)
 	if (!error)
 		limit_overlap(s, op);
 	if (!error && s->capture)
-		return capture_op(s, op);
+		return stream_capture_op(s, op);
 	if (!error)
 		error = enqueue(s, op, blocking);
 	op_free(op);
@@ -253,7 +273,7 @@ static void join_front(struct stream *s, const struct cuda_event *m)
 	}
 }
 
-int stream_wait(const void *handle, const void *event)
+int stream_wait(const void *handle, const void *event, bool external)
 {
 	struct stream *s = stream_of(handle);
 	struct cuda_event *m = cuda_event_of(event);
@@ -263,6 +283,11 @@ int stream_wait(const void *handle, const void *event)
 		return error;
 	if (!s || !m)
 		return cudaErrorInvalidResourceHandle;
+	if (external && s->capture) {
+		struct op op = { .kind = OP_EVENT_WAIT, .event = event };
+
+		return stream_issue(handle, &op, false);
+	}
 	no_longer_overlaps(s);
 	if (ipc_of_others(m))
 		return ipc_stream_wait(m, handle);
@@ -493,7 +518,7 @@ struct cuda_event *cuda_event_of(const void *handle)
 	return handle_get(handle, HANDLE_EVENT);
 }
 
-int cuda_event_record(const void *handle, const void *stream)
+int cuda_event_record(const void *handle, const void *stream, bool external)
 {
 	struct cuda_event *m = cuda_event_of(handle);
 	struct stream *s = stream_of(stream);
@@ -503,6 +528,11 @@ int cuda_event_record(const void *handle, const void *stream)
 		return error;
 	if (!m || !s || m->device != s->device)
 		return cudaErrorInvalidResourceHandle;
+	if (external && s->capture) {
+		struct op op = { .kind = OP_EVENT_RECORD, .event = handle };
+
+		return stream_issue(stream, &op, false);
+	}
 	no_longer_overlaps(s);
 	m->capture = s->capture;
 	m->recorded = !s->capture;

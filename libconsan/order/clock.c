@@ -362,6 +362,28 @@ void order_record(struct order *o, struct order_event *e, order_line line, uint3
 	pthread_mutex_unlock(&o->lock);
 }
 
+void order_record_op(struct order *o, struct order_event *e, const struct order_op *op, uint32_t stack)
+{
+	pthread_mutex_lock(&o->lock);
+	if (e->clock)
+		both_free(e->clock);
+	else
+		e->clock = base_alloc(sizeof *e->clock);
+	*e->clock = both_copy(&op->clock);
+	e->line = op->line;
+	e->stack = stack;
+	pthread_mutex_unlock(&o->lock);
+}
+
+bool order_wait_op(struct order *o, struct order_op *op, const struct order_event *e)
+{
+	pthread_mutex_lock(&o->lock);
+	if (e->clock)
+		both_join(&op->clock, e->clock);
+	pthread_mutex_unlock(&o->lock);
+	return e->clock;
+}
+
 bool order_wait(struct order *o, order_line line, const struct order_event *e, uint32_t stack)
 {
 	pthread_mutex_lock(&o->lock);

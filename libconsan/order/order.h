@@ -91,6 +91,11 @@ void order_record(struct order *o, struct order_event *e, order_line line, uint3
  * returns false, and a race between the two lines will name this call. */
 bool order_wait(struct order *o, order_line line, const struct order_event *e, uint32_t stack);
 
+/* The same for nodes of graphs: the event is recorded by an operation, and an operation waits. To be
+ * called before operations that depend on it are issued. */
+void order_record_op(struct order *o, struct order_event *e, const struct order_op *op, uint32_t stack);
+bool order_wait_op(struct order *o, struct order_op *op, const struct order_event *e);
+
 /* The host waited: for everything in a line, for an event, for one operation, for all lines of a
  * device (-1: of all devices). A query counts if it returned that the work is complete. */
 void order_host_waits(struct order *o, order_line line, enum order_trust trust);

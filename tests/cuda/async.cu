@@ -244,6 +244,139 @@ static int graph(void)
 	return is(50);
 }
 
+static cudaKernelNodeParams kernel_node(void *func, void **args)
+{
+	cudaKernelNodeParams k = {};
+
+	k.func = func;
+	k.gridDim = k.blockDim = dim3(1);
+	k.kernelParams = args;
+	return k;
+}
+
+/* The second kernel waits for the start of the first, which waits for the second. */
+static int completion_event(void)
+{
+	cudaLaunchAttribute at = {};
+	cudaLaunchConfig_t c = {};
+	cudaEvent_t e;
+
+	OK(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+	at.id = cudaLaunchAttributeLaunchCompletionEvent;
+	at.val.launchCompletionEvent.event = e;
+	c.gridDim = c.blockDim = dim3(1);
+	c.stream = a;
+	c.attrs = &at;
+	c.numAttrs = 1;
+	OK(cudaLaunchKernelEx(&c, await, flag, 1, out, (const int *)data));
+	OK(cudaStreamWaitEvent(b, e, 0));
+	raise<<<1, 1, 0, b>>>(flag, 1, data, 56);
+	OK(cudaDeviceSynchronize());
+	return is(56);
+}
+
+/* An event that one graph records and another waits for. */
+static int graph_events(void)
+{
+	int value = 51;
+	void *args[] = { &data, &value };
+	cudaKernelNodeParams k = kernel_node((void *)set, args);
+	cudaGraphNode_t first, second;
+	cudaGraph_t g, h;
+	cudaGraphExec_t x, y;
+	cudaEvent_t e, is_e;
+
+	OK(cudaEventCreate(&e));
+	OK(cudaGraphCreate(&g, 0));
+	OK(cudaGraphAddKernelNode(&first, g, 0, 0, &k));
+	OK(cudaGraphAddEventRecordNode(&second, g, &first, 1, e));
+	OK(cudaGraphEventRecordNodeGetEvent(second, &is_e));
+	OK(cudaGraphCreate(&h, 0));
+	OK(cudaGraphAddEventWaitNode(&first, h, 0, 0, e));
+	OK(cudaGraphAddMemcpyNode1D(&second, h, &first, 1, out, data, 4, cudaMemcpyDeviceToDevice));
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphInstantiate(&y, h, 0));
+	OK(cudaGraphLaunch(x, a));
+	OK(cudaGraphLaunch(y, b));
+	OK(cudaStreamSynchronize(b));
+	return is_e == e ? is(51) : 2;
+}
+
+/* Memory of a graph, by nodes and by a capture; each launched twice. */
+static int graph_memory(void)
+{
+	int value = 52, *mine;
+	cudaMemAllocNodeParams m = {};
+	void *args[] = { &m.dptr, &value };
+	cudaGraphNode_t alloc, kernel, copy, release;
+	cudaKernelNodeParams k;
+	cudaGraph_t g;
+	cudaGraphExec_t x;
+
+	m.poolProps.allocType = cudaMemAllocationTypePinned;
+	m.poolProps.location.type = cudaMemLocationTypeDevice;
+	m.bytesize = 4;
+	OK(cudaGraphCreate(&g, 0));
+	OK(cudaGraphAddMemAllocNode(&alloc, g, 0, 0, &m));
+	k = kernel_node((void *)set, args);
+	OK(cudaGraphAddKernelNode(&kernel, g, &alloc, 1, &k));
+	OK(cudaGraphAddMemcpyNode1D(&copy, g, &kernel, 1, out, m.dptr, 4, cudaMemcpyDeviceToDevice));
+	OK(cudaGraphAddMemFreeNode(&release, g, &copy, 1, m.dptr));
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, a));
+	OK(cudaGraphLaunch(x, a));
+	OK(cudaStreamSynchronize(a));
+	OK(cudaGraphExecDestroy(x));
+	OK(cudaGraphDestroy(g));
+	if (is(52)) return 2;
+	OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+	OK(cudaMallocAsync(&mine, 4, a));
+	set<<<1, 1, 0, a>>>(mine, 53);
+	OK(cudaMemcpyAsync(out, mine, 4, cudaMemcpyDeviceToDevice, a));
+	OK(cudaFreeAsync(mine, a));
+	OK(cudaStreamEndCapture(a, &g));
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, a));
+	OK(cudaGraphLaunch(x, b)); /* after the first one, although in another stream */
+	OK(cudaDeviceSynchronize());
+	return is(53);
+}
+
+static int driver_graph(void)
+{
+	int value = 54;
+	void *args[] = { &data, &value };
+	CUDA_KERNEL_NODE_PARAMS k = {};
+	CUDA_MEMCPY3D c = {};
+	CUgraphNode kernel, copy, list[2];
+	CUgraphNodeType type;
+	cudaFunction_t f;
+	CUgraph g;
+	CUgraphExec x;
+	CUcontext context;
+	size_t n = 2;
+
+	OK(cudaGetFuncBySymbol(&f, (void *)set));
+	k.func = (CUfunction)f;
+	k.gridDimX = k.gridDimY = k.gridDimZ = k.blockDimX = k.blockDimY = k.blockDimZ = 1;
+	k.kernelParams = args;
+	c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+	c.srcDevice = (CUdeviceptr)data;
+	c.dstDevice = (CUdeviceptr)out;
+	c.WidthInBytes = 4;
+	c.Height = c.Depth = 1;
+	if (cuCtxGetCurrent(&context) || cuGraphCreate(&g, 0) || cuGraphAddKernelNode(&kernel, g, 0, 0, &k)
+		|| cuGraphAddMemcpyNode(&copy, g, 0, 0, &c, context)
+		|| cuGraphAddDependencies(g, &kernel, &copy, 0, 1)
+		|| cuGraphNodeGetType(copy, &type) || type != CU_GRAPH_NODE_TYPE_MEMCPY
+		|| cuGraphGetRootNodes(g, list, &n) || n != 1 || list[0] != kernel
+		|| cuGraphInstantiate(&x, g, 0) || cuGraphLaunch(x, a)) return 3;
+	value = 55;
+	if (cuGraphExecKernelNodeSetParams(x, kernel, &k) || cuGraphLaunch(x, a)) return 3;
+	OK(cudaStreamSynchronize(a));
+	return is(55);
+}
+
 /* Double-buffered copies and kernels, ordered by events; racy: one wait is missing. */
 static int pipeline(bool racy)
 {
@@ -384,7 +517,8 @@ static const struct { const char *name; int (*run)(void); } cases[] = {
 #define CASE(name) { #name, name }
 	CASE(flag_streams), CASE(flag_asleep), CASE(flag_counting), CASE(flag_host), CASE(flag_managed),
 	CASE(host_polls), CASE(ping_pong), CASE(flag_thread), CASE(host_function), CASE(query),
-	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(pipeline_right), CASE(pipeline_racy),
+	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(graph_events),
+	CASE(graph_memory), CASE(driver_graph), CASE(completion_event), CASE(pipeline_right), CASE(pipeline_racy),
 	CASE(legacy), CASE(ordered_free), CASE(staged), CASE(deadlock), CASE(deadlock_event),
 	CASE(deadlock_legacy), CASE(deadlock_mutual), CASE(deadlock_host), CASE(deadlock_value),
 	CASE(many),

@@ -371,9 +371,9 @@ static int attributes(unsigned id)
 	return 0;
 }
 
-static int completion_event(void)
+static int programmatic_event(void)
 {
-	return attributes(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT);
+	return attributes(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
 }
 
 static int unknown_attribute(void)
@@ -462,7 +462,7 @@ int main(int argc, char **argv)
 		{ "module", module }, { "library", library }, { "entry", entry }, { "bad", bad },
 		{ "tensormap", tensormap }, { "nvrtc", nvrtc }, { "plugin", plugin }, { "crowded", crowded },
 		{ "missing", missing }, { "refused", refused }, { "stale", stale },
-		{ "completion-event", completion_event }, { "unknown-attribute", unknown_attribute },
+		{ "programmatic-event", programmatic_event }, { "unknown-attribute", unknown_attribute },
 		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
 		{ "unsupported", unsupported }, { "unknown-plugin", unknown_plugin },
 	};

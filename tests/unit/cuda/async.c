@@ -25,7 +25,8 @@ static void expect(const char *options, const char *name, int status, const char
 }
 
 static const char *const right[] = { "flag_streams", "flag_asleep", "flag_host", "flag_managed", "host_polls",
-	"ping_pong", "flag_thread", "host_function", "query", "values", "value_for_kernel", "graph",
+	"ping_pong", "flag_thread", "host_function", "query", "values", "value_for_kernel", "graph", "graph_events",
+	"graph_memory", "driver_graph", "completion_event",
 	"pipeline_right", "legacy", "ordered_free", "staged" };
 
 Test(async, right_in_each_order, .timeout = 300)

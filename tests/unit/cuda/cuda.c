@@ -101,7 +101,7 @@ Test(cuda, not_checked, .timeout = 200)
 	static const struct { const char *name, *piece; } lost[] = {
 		{ "missing", "1 of 2 kernels checked" }, { "missing", "it was not found" },
 		{ "refused", "0 of 1 kernel checked" }, { "refused", "the launch was refused" },
-		{ "stale", "0 of 2 kernels checked" }, { "completion-event", "0 of 1 kernel checked" },
+		{ "stale", "0 of 2 kernels checked" }, { "programmatic-event", "0 of 1 kernel checked" },
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
