@@ -569,6 +569,8 @@ static bool decode_multimem(struct decoder *d, const struct ptx_insn *i, struct 
 {
 	struct args *a;
 
+	if (ptx_has(i, MOD_cp_mask))
+		return dec_unsupported(d, "a multimem bulk copy with a byte mask");
 	if (!decode_plain(d, i, x, reduces))
 		return false;
 	a = (struct args *)x->i.p;
