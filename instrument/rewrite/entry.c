@@ -107,6 +107,8 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	refuse(info, f, i, plan_refuses(i));
 	if (c->global)
 		refuse(info, f, i, plan_heap_refuses(f, i));
+	if (c->global && ptx_is_multimem(i))
+		refuse(info, f, i, "access to multicast memory is not recorded");
 	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)

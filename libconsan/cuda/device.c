@@ -250,6 +250,11 @@ void remark_unsupported(const char *name)
 	remark(REMARK_CALL_UNSUPPORTED, "%s", name);
 }
 
+void remark_refused(const char *name, const char *why)
+{
+	remark(REMARK_CALL_UNSUPPORTED, "%s: %s", name, why);
+}
+
 void device_arch_hint(unsigned sm, char suffix, bool of_program)
 {
 	pthread_mutex_lock(&device.lock);

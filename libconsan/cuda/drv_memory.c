@@ -394,6 +394,45 @@ CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *p)
 	return copy_box_3d(p, NULL, true);
 }
 
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	CUDA_MEMCPY3D one;
+
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	one = (CUDA_MEMCPY3D){ .srcXInBytes = p->srcXInBytes, .srcY = p->srcY, .srcZ = p->srcZ,
+		.srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice,
+		.srcArray = p->srcArray, .srcPitch = p->srcPitch, .srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstZ = p->dstZ,
+		.dstMemoryType = p->dstMemoryType, .dstHost = p->dstHost, .dstDevice = p->dstDevice,
+		.dstArray = p->dstArray, .dstPitch = p->dstPitch, .dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = p->Depth };
+	return cuMemcpy3DAsync_v2(&one, stream);
+}
+
+CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
+{
+	return cuMemcpy3DPeerAsync(p, NULL);
+}
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
+	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, CUstream stream)
+{
+	CUresult error = dst && src && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
+	for (size_t i = 0; i < n && !error; i++)
+		error = cuMemcpyAsync(dst[i], src[i], bytes[i], stream);
+	return error;
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
+	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, size_t *failed, CUstream stream)
+{
+	if (failed)
+		*failed = SIZE_MAX; /* not one of them */
+	return cuMemcpyBatchAsync_v2(dst, src, bytes, n, attributes, index, nattributes, stream);
+}
+
 /* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
 
 static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit, size_t width,
@@ -507,4 +546,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLo
 	if (!error)
 		*flags = (CUmemAccess_flags)now;
 	return drv(error);
+}
+
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+	CUflushGPUDirectRDMAWritesScope scope)
+{
+	return ready(0);
 }

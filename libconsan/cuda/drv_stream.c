@@ -118,7 +118,20 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-	return stream_of(stream) ? cuCtxGetCurrent(context) : CUDA_ERROR_INVALID_HANDLE;
+	struct stream *s = stream_of(stream);
+
+	if (!s || !context)
+		return s ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+	*context = (CUcontext)(cuda_context_now() && device_now() == s->device ? cuda_context_now()
+		: cuda_context_primary(s->device));
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
+{
+	if (green)
+		*green = NULL;
+	return cuStreamGetCtx(stream, context);
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)

@@ -23,6 +23,7 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 #define RETRY_MOST 0.02                 /* ... each time twice as long */
 /* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
 #define PATIENCE 20.0
+#define PATIENCE_WITH_OTHERS 300.0      /* ... or other processes that share memory */
 
 static _Thread_local struct task *running;
 
@@ -274,8 +275,8 @@ static bool host_may_act(void)
 		return false;
 	if (!queue.waiting)
 		return true;
-	return free_threads() > 0
-		&& progress_seconds() - queue.moved < (limit > 0 ? limit : PATIENCE);
+	return (ipc_any() || free_threads() > 0) && progress_seconds() - queue.moved
+		< (limit > 0 ? limit : ipc_any() ? PATIENCE_WITH_OTHERS : PATIENCE);
 }
 
 static void wait_for_host(void)
@@ -522,6 +523,15 @@ static void run_all(double seconds)
 		else if (!progress(NULL, WAIT_QUERY))
 			break;
 	}
+}
+
+void engine_still(void (*call)(void *user), void *user)
+{
+	pthread_mutex_lock(&queue.lock);
+	while (queue.busy)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	call(user);
+	pthread_mutex_unlock(&queue.lock);
 }
 
 void engine_finish(void)

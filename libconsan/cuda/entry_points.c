@@ -3,6 +3,7 @@
  * that each symbol can be declared with one common signature. */
 #include "entry_points.h"
 
+#include <fnmatch.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +13,27 @@ enum { NOT_SUPPORTED = 801 }; /* in both APIs */
 enum { VERSIONS_MAX = 9 };
 
 /* device.c; internal.h includes CUDA's headers */
-void remark_unsupported(const char *name);
+void remark_refused(const char *name, const char *why);
+
+static const struct { const char *pattern, *why; } refused[] = {
+#define REFUSED(pattern, why) { pattern, why },
+#include "refused.def"
+#undef REFUSED
+};
+
+static const char *why_not(const char *name)
+{
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		if (!fnmatch(refused[i].pattern, name, 0))
+			return refused[i].why;
+	return "";
+}
 
 /* Reports each call once. */
 static int unsupported(const char *name, atomic_flag *reported)
 {
 	if (!atomic_flag_test_and_set(reported))
-		remark_unsupported(name);
+		remark_refused(name, why_not(name));
 	return NOT_SUPPORTED;
 }
 

@@ -45,6 +45,7 @@ void device_call_asked(const void *thread);
 void unchecked(const char *kernel, bool launched, const char *why);
 /* Reports a call that has no implementation. */
 void remark_unsupported(const char *name);
+void remark_refused(const char *name, const char *why); /* of refused.def */
 /* Reports a module without PTX. has: the images that it has; library: consan_library() of its file, or
  * NULL; made: no file has it, the program made or read it. */
 void remark_no_ptx(const char *name, const char *has, const char *library, bool made);
@@ -189,6 +190,12 @@ int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
 void mem_info(size_t *free_bytes, size_t *total);
+/* Counts memory of a device that is allocated elsewhere, if there is so much. */
+int mem_count(int device, size_t bytes);
+void mem_count_always(int device, size_t bytes);
+void mem_uncount(int device, size_t bytes);
+/* Memory of another process has become accessible: says once that its accesses are not seen. */
+void mem_of_other_process(void);
 /* 0 if [at, at + bytes) lies in one allocation that the GPU can access. */
 int mem_check(const void *at, size_t bytes);
 
@@ -223,6 +230,34 @@ int fill_of(const struct cudaMemsetParams *p, struct fill *f); /* of a node; che
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c);
 int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c); /* cuMemcpy3D() */
 
+/* ---- mappings (vmm.c) ---- */
+
+/* Reserved addresses can be accessed if memory is mapped there, and no multicast object; others are not
+ * judged. */
+bool vmm_usable(const void *at, size_t bytes);
+bool vmm_is_mapped(const void *at);
+
+/* ---- memory and events of several processes (ipc.c) ---- */
+
+bool ipc_any(void);    /* does another process share memory with this one? */
+void ipc_begins(void); /* from now on */
+/* Handles of 64 bytes. pool: whose access counts, or NULL. */
+int ipc_export(const void *at, void *handle);
+int ipc_open(const void *handle, struct exec_access *pool, void **at);
+int ipc_close(void *at);
+/* The memory is freed. True: it was of another process, and is gone now. */
+bool ipc_released(void *at);
+struct cuda_event;
+int ipc_new_event(struct cuda_event *m);       /* of one with cudaEventInterprocess */
+void ipc_free_event(struct cuda_event *m);
+int ipc_export_event(const void *event, void *handle);
+int ipc_open_event(const void *handle, struct cuda_event **out);
+int ipc_record(struct cuda_event *m, const void *stream); /* behind the record */
+/* Did another process record it last? Then the following two are to be used. */
+bool ipc_of_others(const struct cuda_event *m);
+int ipc_stream_wait(const struct cuda_event *m, const void *stream);
+int ipc_sync(const struct cuda_event *m, bool query);
+
 struct pool;
 struct pool *pool_default(int device);
 struct pool *pool_now(int device);        /* that its allocations come from */
@@ -232,6 +267,8 @@ int pool_new(struct pool **out, int device);
 /* The access of the devices to the memory of a pool, of enum cudaMemAccessFlags. */
 int pool_set_access(const void *handle, const struct cudaMemAccessDesc *list, size_t n);
 int pool_get_access(const void *handle, const struct cudaMemLocation *where, int *flags);
+int pool_device(const struct pool *p);
+struct exec_access *pool_access(const struct pool *p);
 int mem_alloc_pool(void **at, size_t bytes, struct pool *p);
 int pool_free(const void *handle);
 int pool_attribute(const void *handle, int attribute, void *get, const void *set);
@@ -335,6 +372,9 @@ struct cuda_event {
 	struct graph *capture;       /* the capture it was recorded in, or NULL */
 	VEC(struct node *) front;    /* ... after these nodes */
 	struct order_event order;
+	struct ipc_event *shared;    /* with other processes; or NULL */
+	int shared_fd;
+	uint64_t shared_inode, recorded_as; /* the number of its last record by this process */
 };
 int stream_new(struct stream **out, unsigned flags, int priority);
 int stream_free(struct stream *s);

@@ -204,6 +204,7 @@ static int fault_error(unsigned fault)
 	case FAULT_SHARED_OOB:
 	case FAULT_GLOBAL_OOB:
 	case FAULT_PEER:
+	case FAULT_MULTICAST:
 	case FAULT_LOCAL_OOB:
 	case FAULT_CONST_WRITE:
 		return cudaErrorIllegalAddress;

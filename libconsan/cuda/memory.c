@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +59,33 @@ static int alloc(void **at, size_t bytes, enum consan_mem kind, int device,
 	if (kind != CONSAN_MEM_DEVICE)
 		guard_add(*at, (bytes + 4095) / 4096 * 4096);
 	return 0;
+}
+
+int mem_count(int device, size_t bytes)
+{
+	if (bytes > memory_total() || memory_used() + bytes > memory_total())
+		return no_memory(bytes);
+	in_use[device] += bytes;
+	return 0;
+}
+
+void mem_count_always(int device, size_t bytes)
+{
+	in_use[device] += bytes;
+}
+
+void mem_uncount(int device, size_t bytes)
+{
+	in_use[device] -= bytes;
+}
+
+void mem_of_other_process(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said))
+		remark(REMARK_NOTE, "memory is shared with another process: its accesses are not checked "
+			"against those of this one");
 }
 
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind)
@@ -129,6 +157,8 @@ void mem_release(void *at)
 		return;
 	device = consan_mem_device(at);
 	guard_remove(at);
+	if (ipc_released(at))
+		return;
 	if (consan_free(device_session(), at))
 		in_use[device] -= bytes;
 }
@@ -244,17 +274,24 @@ void mem_info(size_t *free_bytes, size_t *total)
 	*free_bytes = *total - in_use[device_now()];
 }
 
+/* Mappings may lie side by side. */
 int mem_check(const void *at, size_t bytes)
 {
+	const char *p = at;
 	enum consan_mem kind;
-	uint64_t size;
+	uint64_t size, left;
 	void *base;
 
-	if (!bytes)
-		return 0;
-	if (!consan_mem_find(device_session(), at, &base, &size, &kind)
-			|| bytes > size - (uint64_t)((const char *)at - (const char *)base))
-		return cudaErrorInvalidValue;
+	while (bytes) {
+		if (!consan_mem_find(device_session(), p, &base, &size, &kind)
+				|| (p != at && !vmm_is_mapped(p)))
+			return cudaErrorInvalidValue;
+		left = size - (uint64_t)(p - (const char *)base);
+		if (bytes <= left)
+			break;
+		bytes -= left;
+		p += left;
+	}
 	return 0;
 }
 
@@ -314,6 +351,10 @@ int copy_check(const struct copy *c)
 		return cudaErrorInvalidValue;
 	if (c->height > 1 && (c->dst_pitch < c->width || c->src_pitch < c->width))
 		return cudaErrorInvalidPitchValue;
+	if (!vmm_usable(c->dst, span(c->width, c->height, c->depth, c->dst_pitch, c->dst_slice))
+			|| !vmm_usable(c->src, span(c->width, c->height, c->depth, c->src_pitch,
+				c->src_slice)))
+		return cudaErrorInvalidValue;
 	if (to_device)
 		error = mem_check(c->dst, span(c->width, c->height, c->depth, c->dst_pitch,
 			c->dst_slice));
@@ -364,6 +405,8 @@ int fill_check(const struct fill *f)
 		return cudaErrorInvalidValue;
 	if (f->height > 1 && f->pitch < f->width * f->unit)
 		return cudaErrorInvalidPitchValue;
+	if (!vmm_usable(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice)))
+		return cudaErrorInvalidValue;
 	return mem_check(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice));
 }
 
@@ -466,6 +509,16 @@ int pool_free(const void *handle)
 		used_now[p->device] = NULL;
 	free(p);
 	return 0;
+}
+
+int pool_device(const struct pool *p)
+{
+	return p->device;
+}
+
+struct exec_access *pool_access(const struct pool *p)
+{
+	return p->access;
 }
 
 int mem_alloc_pool(void **at, size_t bytes, struct pool *p)

@@ -108,6 +108,8 @@ void engine_finish(void);
 bool engine_pending(void);
 /* Runs all that can run without the host. */
 void engine_try_all(void);
+/* Calls it while no device work runs. */
+void engine_still(void (*call)(void *user), void *user);
 /* The task whose operation this thread runs; NULL: none. */
 struct task *engine_running(void);
 /* For consan_on_pause() */

@@ -289,6 +289,8 @@ int stream_wait(const void *handle, const void *event, bool external)
 		return stream_issue(handle, &op, false);
 	}
 	no_longer_overlaps(s);
+	if (ipc_of_others(m))
+		return ipc_stream_wait(m, handle);
 	if (!m->capture && !s->capture)
 		hb_wait(s, m);
 	if (!m->capture && m->task) {
@@ -339,6 +341,8 @@ int stream_sync(const void *handle, bool query)
 		pthread_mutex_unlock(&queue.lock);
 	}
 	error = t ? engine_wait(t, query ? WAIT_QUERY : WAIT_DONE) : 0;
+	if (!error)
+		error = device_broken(s->device); /* perhaps not the current one */
 	if (!error) {
 		host_waits++;
 		hb_stream_waited(s);
@@ -500,6 +504,10 @@ int cuda_event_new(struct cuda_event **out, unsigned flags)
 	m = base_alloc(sizeof *m);
 	m->flags = flags;
 	m->device = device_now();
+	if (flags & cudaEventInterprocess && (error = ipc_new_event(m))) {
+		free(m);
+		return error;
+	}
 	handle_put(m, HANDLE_EVENT, m);
 	*out = m;
 	return 0;
@@ -536,7 +544,7 @@ int cuda_event_record(const void *handle, const void *stream, bool external)
 	hb_record(m, s);
 	put(m->task);
 	m->task = add_mark(s, OP_RECORD, NULL);
-	return engine_issued();
+	return m->shared ? ipc_record(m, stream) : engine_issued();
 }
 
 int cuda_event_free(const void *handle)
@@ -549,6 +557,7 @@ int cuda_event_free(const void *handle)
 	put(m->task);
 	order_event_free(&m->order);
 	vec_free(&m->front);
+	ipc_free_event(m);
 	free(m);
 	return 0;
 }
@@ -563,9 +572,13 @@ int cuda_event_sync(const void *handle, bool query)
 	if (m->capture)
 		return cudaErrorCapturedEvent;
 	error = device_ready();
+	if (!error && ipc_of_others(m))
+		return ipc_sync(m, query);
 	if (error || !m->task)
 		return error;
 	error = engine_wait(m->task, query ? WAIT_QUERY : WAIT_DONE);
+	if (!error)
+		error = device_broken(m->device);
 	if (!error) {
 		host_waits++;
 		hb_event_waited(m);

@@ -13,6 +13,7 @@ enum what { LOAD,          /* global to shared, completes on an mbarrier */
 struct args {
 	uint8_t what;              /* enum what */
 	bool tensor, rows, multicast, pair, masked;
+	bool multimem;             /* STORE: to multicast addresses */
 	uint8_t red;               /* enum tensor_red */
 	uint8_t type;              /* enum tensor_type, for plain reductions */
 	uint8_t space;             /* enum ptx_space, of the shared side */
@@ -36,6 +37,7 @@ struct bulk_op {
 	uint32_t extent;           /* bytes of shared memory from first to last */
 	uint64_t other;            /* global address, PEER: source offset */
 	uint32_t byte_mask;        /* .cp_mask; without it all bits of 16 are set */
+	const struct exec_multicast *multimem; /* of the addresses; or NULL */
 	struct tensor_copy copy;
 	struct tensormap map;      /* as at issue */
 	uint64_t map_at;           /* in global memory; else 0 */
@@ -74,6 +76,18 @@ static void perform_load(struct cluster *c, struct async_op *op)
 	async_free(c, op);
 }
 
+/* One piece of a store to multicast addresses. */
+static void store_piece(void *user, uint64_t at, uint64_t from, uint64_t n)
+{
+	const struct bulk_op *o = user;
+	const unsigned char *src = o->cta->shared + o->shared + from;
+
+	if (o->args->red)
+		tensor_reduce(o->args->red, o->args->type, (unsigned char *)(uintptr_t)at, src, n);
+	else
+		memcpy((void *)(uintptr_t)at, src, n);
+}
+
 static void perform_store(struct cluster *c, struct async_op *op)
 {
 	struct bulk_op *o = (struct bulk_op *)op;
@@ -81,7 +95,9 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	const unsigned char *src = o->cta->shared + o->shared;
 
 	group_remove(&op->warp->async->bulk, &o->g);
-	if (o->args->tensor)
+	if (o->multimem)
+		multicast_each(o->multimem, o->other, o->bytes, store_piece, o);
+	else if (o->args->tensor)
 		tensor_store(&o->copy, o->args->red);
 	else if (o->args->red)
 		tensor_reduce(o->args->red, o->args->type, dst, src, o->bytes);
@@ -179,8 +195,11 @@ static bool find_other(struct warp *w, const struct xop *x, unsigned l, const st
 			refuse_bulk_align(&why, a->what == PEER ? SP_SHARED : SP_GLOBAL, addr,
 			o->bytes))
 		return raise_refusal(w, x, l, &why);
-	for (uint32_t at = 0, n; a->what != PREFETCH && span_masked(o->byte_mask, o->bytes, &at, &n);
-			at += n)
+	o->multimem = a->multimem ? multicast_find(w, x, l, addr, o->bytes) : NULL;
+	if (a->multimem && !o->multimem)
+		return false;
+	for (uint32_t at = 0, n; a->what != PREFETCH && !a->multimem
+			&& span_masked(o->byte_mask, o->bytes, &at, &n); at += n)
 		if (!ex_resolve(w, x, 1u << l, a->what == PEER ? PS_shared : PS_global, addr + at, n, 1,
 				a->what == STORE, &p))
 			return false;
@@ -271,6 +290,12 @@ static bool add_span(void *user, uint64_t addr, uint64_t bytes)
 	return a->gspans.n < UINT16_MAX;
 }
 
+static void add_piece(void *user, uint64_t at, uint64_t from, uint64_t n)
+{
+	add_span(user, at, n);
+	(void)from;
+}
+
 /* Rows shorter than the swizzle's span leave gaps: adds one span for each 16-byte piece. */
 static void add_pieces(struct warp_async *a, const struct bulk_op *o)
 {
@@ -338,6 +363,8 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		w->async->gspans.n = 0;
 		if (a->tensor)
 			tensor_spans(&o->copy, add_span, w->async);
+		else if (o->multimem)
+			multicast_each(o->multimem, o->other, o->bytes, add_piece, w->async);
 		else
 			add_span(w->async, o->other, o->bytes);
 		inside = (uint16_t)w->async->gspans.n;
@@ -515,6 +542,32 @@ DECODER(cp_async_bulk)
 DECODER(cp_reduce_async_bulk)
 {
 	return decode_plain(d, i, x, true);
+}
+
+/* ISA: from shared::cta to multicast addresses, by bulk group */
+static bool decode_multimem(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool reduces)
+{
+	struct args *a;
+
+	if (ptx_has(i, MOD_cp_mask))
+		return dec_unsupported(d, "a multimem bulk copy with a byte mask");
+	if (!decode_plain(d, i, x, reduces))
+		return false;
+	a = (struct args *)x->i.p;
+	if (a->what != STORE)
+		return dec_unsupported(d, "a multimem bulk copy that is not from shared to global memory");
+	a->multimem = true;
+	return true;
+}
+
+DECODER(multimem_cp_async_bulk)
+{
+	return decode_multimem(d, i, x, false);
+}
+
+DECODER(multimem_cp_reduce_async_bulk)
+{
+	return decode_multimem(d, i, x, true);
 }
 
 DECODER(cp_async_bulk_prefetch)

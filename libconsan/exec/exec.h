@@ -44,6 +44,14 @@ const struct exec_access *exec_device_memory(unsigned device);
 bool exec_peer_access(unsigned device, unsigned peer, bool on);
 
 enum exec_mem_kind { MEM_DEVICE, MEM_HOST, MEM_MANAGED, MEM_MODULE };
+/* A range of multicast addresses: an access to one of them by a multimem instruction is an access to
+ * each memory that is bound there. Constant. */
+struct exec_multicast {
+	unsigned devices;          /* whose memory must be bound where there is an access */
+	size_t n;
+	struct exec_binding { uint64_t from, bytes, at; unsigned device; } bound[];
+};
+
 /* An allocation. access: NULL: all devices may access it; else it must outlive the allocation. */
 struct exec_mem {
 	uint64_t at, bytes;
@@ -51,6 +59,10 @@ struct exec_mem {
 	bool read_only;
 	unsigned device;           /* that has it; 0 for memory of the host */
 	const struct exec_access *access;
+	bool joins;                /* a mapping: an access may reach into it from the one directly
+				      before it */
+	const struct exec_multicast *multicast; /* multicast addresses, without memory; or NULL. It must
+						   outlive the launches that use it */
 };
 /* Is it memory from which malloc() in kernels takes blocks? */
 bool exec_in_heap(uint64_t addr);

@@ -18,6 +18,8 @@ void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() 
 void mem_launch_end(void);
 /* The allocation that contains at, if the device may read it; false: none. Thread-safe, lock-free. */
 bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out);
+/* The range of multicast addresses that contains at, if the device may access it. */
+bool mem_multicast(unsigned device, uint64_t at, struct exec_mem *out);
 /* Locks on stripes of global memory, one bit each. Take all that an operation needs in one call. */
 static inline uint64_t mem_stripe(uint64_t addr)
 {

@@ -474,6 +474,17 @@ bool ex_resolve(struct warp *w, const struct xop *x, uint32_t lanes,
 /* Checks only, raises no fault. For code without a warp (async ops when performed). */
 bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write);
 
+/* ---- multicast addresses (multicast.c) ---- */
+
+/* The memory behind [addr, addr + bytes) of multicast addresses: calls `call` for each piece, `from`
+ * bytes into the range. The number of pieces' bytes; less than m->devices * bytes: not all devices
+ * have bound memory there. call may be NULL. */
+uint64_t multicast_each(const struct exec_multicast *m, uint64_t addr, uint64_t bytes,
+	void (*call)(void *user, uint64_t at, uint64_t from, uint64_t n), void *user);
+/* Raises a fault at this lane unless it may access these bytes by a multimem instruction. */
+const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x, unsigned lane,
+	uint64_t addr, uint64_t bytes);
+
 /* ---- events and faults ---- */
 
 /* Zeroed, with kind, cta, warp, lanes, site, and peer = the warp's own CTA. */

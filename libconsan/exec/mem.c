@@ -101,7 +101,8 @@ void exec_mem_put(const struct exec_mem *new)
 
 void exec_mem_add(void *at, uint64_t bytes, enum exec_mem_kind kind, bool read_only)
 {
-	exec_mem_put(&(struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only, 0, NULL });
+	exec_mem_put(&(struct exec_mem){ (uint64_t)(uintptr_t)at, bytes, kind, read_only,
+		0, NULL, false, NULL });
 }
 
 bool exec_mem_remove(void *at)
@@ -144,15 +145,34 @@ bool exec_mem_find(uint64_t at, struct exec_mem *out)
 	return found;
 }
 
+static bool may_read(const struct exec_mem *m, unsigned device)
+{
+	return !m->multicast && (!m->access || m->access->read >> device & 1);
+}
+
+static bool may_not_write(const struct exec_mem *m, unsigned device)
+{
+	return m->read_only || (m->access && !(m->access->write >> device & 1));
+}
+
 bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out)
 {
-	struct exec_mem m;
+	const struct map *m = atomic_load(&map_now);
+	size_t i = upper(m, at);
+	const struct exec_mem *a = i ? &m->at[i - 1] : NULL;
 
-	if (!find(at, &m) || (m.access && !(m.access->read >> device & 1)))
+	if (!a || at - a->at >= a->bytes || !may_read(a, device))
 		return false;
-	*out = (struct exec_range){ m.at, m.at + m.bytes, m.read_only
-		|| (m.access && !(m.access->write >> device & 1)) };
+	*out = (struct exec_range){ a->at, a->at + a->bytes, may_not_write(a, device) };
+	for (; i < m->n && m->at[i].joins && m->at[i].at == out->hi && may_read(&m->at[i], device)
+			&& may_not_write(&m->at[i], device) == out->read_only; i++)
+		out->hi += m->at[i].bytes;
 	return true;
+}
+
+bool mem_multicast(unsigned device, uint64_t at, struct exec_mem *out)
+{
+	return find(at, out) && out->multicast && (!out->access || out->access->read >> device & 1);
 }
 
 /* ---- devices ---- */
@@ -279,6 +299,11 @@ static bool global_fault(struct warp *w, const struct xop *x, uint32_t lanes,
 		ex_fault(w, x, lanes, FAULT_PEER, SP_GLOBAL, addr, bytes, of.access->read
 			? "memory of device %u, to which device %u has no access"
 			: "memory of device %u, which no device may access yet", of.device, device);
+		return false;
+	}
+	if (find(addr, &of) && of.multicast) {
+		ex_fault(w, x, lanes, FAULT_MULTICAST, SP_GLOBAL, addr, bytes,
+			"only multimem instructions may access multicast addresses");
 		return false;
 	}
 	if (mem_lookup(device, addr, &r) && r.read_only && bytes <= r.hi - addr) {

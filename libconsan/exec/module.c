@@ -41,7 +41,7 @@ static void place(struct exec_module *m, const struct ptx_var *v)
 	if (v->space == PS_const)
 		m->const_bytes += v->size;
 	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, v->managed ? MEM_MANAGED : MEM_MODULE,
-		v->space == PS_const, m->device, v->managed ? NULL : exec_device_memory(m->device) });
+		v->space == PS_const, m->device, v->managed ? NULL : exec_device_memory(m->device), false, NULL });
 }
 
 /* The variable of this name with storage: what an extern declaration refers to. */

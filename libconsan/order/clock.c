@@ -92,6 +92,8 @@ order_line order_line_open(struct order *o, enum order_line_kind kind, int devic
 	*l = (struct line){ .open = true, .kind = kind, .device = device, .epoch = l->epoch };
 	if (kind != ORDER_LEGACY)
 		l->number = ++o->streams;
+	else
+		o->legacy++;
 	pthread_mutex_unlock(&o->lock);
 	return at;
 }
@@ -125,6 +127,8 @@ const char *order_line_text(const struct order *o, order_line line, char *to, si
 		snprintf(to, n, "the host");
 	else if (l->name)
 		snprintf(to, n, "%s", l->name);
+	else if (l->kind == ORDER_LEGACY && l->device)
+		snprintf(to, n, "the default stream of device %d", l->device);
 	else if (l->kind == ORDER_LEGACY)
 		snprintf(to, n, "the default stream");
 	else
@@ -589,7 +593,7 @@ bool order_wants(struct order *o)
 	bool wants;
 
 	pthread_mutex_lock(&o->lock);
-	wants = (o->streams || o->host_access) && !o->full;
+	wants = (o->streams || o->legacy > 1 || o->host_access) && !o->full;
 	pthread_mutex_unlock(&o->lock);
 	return wants;
 }

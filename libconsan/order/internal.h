@@ -121,6 +121,7 @@ struct order {
 	struct order_clock closed_blocking;
 	unsigned running;          /* operations that the caller holds */
 	uint32_t streams;          /* besides legacy default streams, so far */
+	uint32_t legacy;           /* legacy default streams, of as many devices */
 	bool host_access;
 	bool full;                 /* the limit of memory was reached */
 	struct map map;

@@ -59,7 +59,7 @@ bool ptx_observes(const struct ptx_insn *i)
 		return (ptx_sem_of(i, SEM_WEAK) != SEM_WEAK || ptx_has(i, MOD_cv))
 			&& !of_cluster(ptx_space_of(i, 0));
 	case EF_RMW:
-		return i->op != OP_red && i->operand[0].kind != PO_SINK
+		return i->op != OP_red && i->op != OP_multimem_red && i->operand[0].kind != PO_SINK
 			&& !of_cluster(ptx_space_of(i, 0));
 	case EF_UNKNOWN:
 		return true;
@@ -70,6 +70,12 @@ bool ptx_observes(const struct ptx_insn *i)
 		return false;
 	}
 	return true;
+}
+
+bool ptx_is_multimem(const struct ptx_insn *i)
+{
+	return i->op == OP_multimem_ld_reduce || i->op == OP_multimem_st || i->op == OP_multimem_red
+		|| i->op == OP_multimem_cp_async_bulk || i->op == OP_multimem_cp_reduce_async_bulk;
 }
 
 bool ptx_polls_shared(const struct ptx_insn *i)

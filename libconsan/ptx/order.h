@@ -14,6 +14,8 @@ bool ptx_hands_over(const struct ptx_insn *i);
 /* Can this instruction read, by a strong access, what other clusters write to global memory? What
  * it returns depends on the order in which clusters run. */
 bool ptx_observes(const struct ptx_insn *i);
+/* Does it access multicast addresses? */
+bool ptx_is_multimem(const struct ptx_insn *i);
 /* Can it be a strong load of shared memory? */
 bool ptx_polls_shared(const struct ptx_insn *i);
 

@@ -65,9 +65,36 @@ void *consan_malloc_on(struct consan *c, uint64_t bytes, enum consan_mem kind, u
 	return at;
 }
 
-void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access)
+void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access,
+	bool joins)
 {
-	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, device, access });
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, device, access, joins,
+		NULL });
+}
+
+/* The bindings of ranges that no longer exist, which a launch that runs may still use. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static VEC(struct exec_multicast *) made;
+
+void consan_mem_multicast(void *at, uint64_t bytes, const struct exec_access *access, unsigned devices,
+	const struct consan_binding *bound, size_t n)
+{
+	struct exec_multicast *m = base_alloc(sizeof *m + n * sizeof m->bound[0]);
+
+	m->devices = devices;
+	for (m->n = 0; m->n < n; m->n++)
+		m->bound[m->n] = (struct exec_binding){ bound[m->n].from, bound[m->n].bytes, bound[m->n].at,
+			bound[m->n].device };
+	pthread_mutex_lock(&lock);
+	vec_push(&made, m);
+	pthread_mutex_unlock(&lock);
+	exec_mem_put(&(struct exec_mem){ (uintptr_t)at, bytes, MEM_DEVICE, false, 0, access, false, m });
+}
+
+void consan_mem_unmap(struct consan *c, void *at)
+{
+	if (exec_mem_remove(at))
+		__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
 }
 
 int consan_mem_device(const void *at)

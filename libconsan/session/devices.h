@@ -20,8 +20,16 @@ bool consan_peer_access(unsigned device, unsigned peer, bool on);
  * pages of an allocation hold nothing else. */
 void *consan_malloc_on(struct consan *c, uint64_t bytes, enum consan_mem kind, unsigned device,
 	const struct exec_access *access);
-/* Lets kernels access memory of the caller as memory of a device; consan_mem_unregister() ends it. */
-void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access);
+/* Lets kernels access memory of the caller as memory of a device, until consan_mem_unmap(). joins: an
+ * access may reach into it from the mapping directly before it. */
+void consan_mem_map(void *at, uint64_t bytes, unsigned device, const struct exec_access *access,
+	bool joins);
+/* Makes the addresses multicast addresses: an access is one to each memory that is bound there, of
+ * all `devices`. No memory is behind them. Until consan_mem_unmap(). */
+struct consan_binding { uint64_t from, bytes, at; unsigned device; }; /* from, at: addresses */
+void consan_mem_multicast(void *at, uint64_t bytes, const struct exec_access *access, unsigned devices,
+	const struct consan_binding *bound, size_t n);
+void consan_mem_unmap(struct consan *c, void *at);
 /* The device that has the allocation that contains `at`; -1: there is none. */
 int consan_mem_device(const void *at);
 

@@ -152,7 +152,7 @@ static void copy_take(struct copy *c)
 	struct exec_mem m;
 
 	for (size_t k = 0; exec_mem_at(k, &m); k++)
-		if (!m.read_only)
+		if (!m.read_only && !m.multicast)
 			vec_push(&c->range, m);
 	c->at = base_alloc((c->range.n + 1) * sizeof *c->at);
 	for (size_t k = 0; k < c->range.n; k++) {

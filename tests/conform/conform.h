@@ -182,6 +182,11 @@ struct program {
 void program_make(struct program *p, const struct class *c, uint64_t seed, unsigned items);
 void program_free(struct program *p);
 
+/* Multicast addresses, only on the executor: that of output + n is MULTICAST_AT beyond it, and stands
+ * for the bytes at output + n and, of another device, at output + n + MULTICAST_PART. */
+enum { MULTICAST_PART = 32 };
+#define MULTICAST_AT (UINT64_C(1) << 50)
+
 /* Runs a program; out gets the output buffer. False: e has the reason. */
 bool cpu_run(const struct program *p, unsigned char *out, struct consan_err *e);
 bool gpu_open(struct consan_err *e);

@@ -23,6 +23,21 @@ static unsigned char *make_maps(const struct program *p, unsigned char *out, str
 	return maps;
 }
 
+/* No memory is behind these addresses. */
+static struct exec_multicast *make_multicast(const struct program *p, unsigned char *out)
+{
+	struct exec_multicast *m = base_alloc(sizeof *m + 2 * sizeof m->bound[0]);
+	const uint64_t at = (uintptr_t)out + MULTICAST_AT;
+
+	m->devices = 2;
+	m->n = 2;
+	m->bound[0] = (struct exec_binding){ at, p->out_bytes, (uintptr_t)out, 0 };
+	m->bound[1] = (struct exec_binding){ at, p->out_bytes - MULTICAST_PART,
+		(uintptr_t)out + MULTICAST_PART, 1 };
+	exec_mem_put(&(struct exec_mem){ at, p->out_bytes, MEM_DEVICE, false, 0, NULL, false, m });
+	return m;
+}
+
 static bool launch(const struct program *p, struct exec_module *m, unsigned char *out,
 	unsigned char *maps, struct consan_err *e)
 {
@@ -34,6 +49,7 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 		/* values must not depend on the schedule */
 		.seed = p->seed, .async = (enum exec_async)(p->seed % 3) };
 	struct exec_result r = { 0 };
+	struct exec_multicast *multicast;
 
 	l.kernel = exec_kernel(m, "conform", e);
 	if (!l.kernel)
@@ -41,7 +57,10 @@ static bool launch(const struct program *p, struct exec_module *m, unsigned char
 	exec_mem_add(p->in, p->in_bytes, MEM_DEVICE, false);
 	exec_mem_add(out, p->out_bytes, MEM_DEVICE, false);
 	exec_mem_add(maps, CONSAN_TENSORMAP_BYTES * (p->nmaps + 1), MEM_DEVICE, false);
+	multicast = make_multicast(p, out);
 	exec_run(&l, &r);
+	exec_mem_remove(out + MULTICAST_AT);
+	free(multicast);
 	exec_mem_remove(p->in);
 	exec_mem_remove(out);
 	exec_mem_remove(maps);

@@ -2,7 +2,7 @@
 CONFORM_SRC = $(addprefix tests/conform/, rng.c type.c real.c scalar.c program.c cpu.c gpu.c compare.c \
 	coverage.c int.c bits.c pred.c half_pred.c float.c approx.c \
 	cvt.c warp.c redop.c atom.c \
-	matrix.c mma.c mma_quads.c mma_sparse.c fragment.c wmma.c wgmma.c \
+	matrix.c mma.c mma_quads.c mma_sparse.c multimem.c fragment.c wmma.c wgmma.c \
 	memory.c video.c copy.c mbarrier.c tma.c tma_map.c cluster.c)
 # conform_gpu may be copied to a machine that has only a driver
 CONFORM = $(BUILD)/tests/conform/conform

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(x) do { if (!(x)) { \
 	printf("%s:%d: %s\n", __FILE__, __LINE__, #x); exit(1); } } while (0)
@@ -195,12 +198,17 @@ static void peers()
 static void no_peer()
 {
 	int *a = array(0, 32), *b = array(1, 32), d;
+	cudaStream_t s;
 	OK(cudaSetDevice(0));
 	OK(cudaDeviceEnablePeerAccess(1, 0));
 	copy<<<1, 32>>>(a, b);
 	OK(cudaDeviceSynchronize());
 	OK(cudaSetDevice(1));
-	copy<<<1, 32>>>(b, a);
+	OK(cudaStreamCreate(&s));
+	copy<<<1, 32, 0, s>>>(b, a);
+	OK(cudaSetDevice(0));
+	IS(cudaErrorIllegalAddress, cudaStreamSynchronize(s));
+	OK(cudaSetDevice(1) == cudaErrorIllegalAddress ? cudaSuccess : cudaErrorUnknown);
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 	/* the other device goes on */
 	OK(cudaSetDevice(0));
@@ -270,13 +278,442 @@ static void pools(bool access)
 static void pool_access() { pools(true); }
 static void pool_no_access() { pools(false); }
 
+/* ---- virtual memory management ---- */
+
+static const size_t page = 2 << 20;
+
+static CUmemGenericAllocationHandle create(int device, size_t bytes)
+{
+	CUmemAllocationProp p = {};
+	CUmemGenericAllocationHandle h;
+	size_t grain;
+	p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	p.location.id = device;
+	p.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	OK(cuMemGetAllocationGranularity(&grain, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	CHECK(grain == page);
+	OK(cuMemCreate(&h, bytes, &p, 0));
+	return h;
+}
+
+/* Maps the handle at new addresses; access: a bit for each device. */
+static int *map(CUmemGenericAllocationHandle h, size_t bytes, unsigned access)
+{
+	CUdeviceptr at;
+	OK(cuMemAddressReserve(&at, bytes, 0, 0, 0));
+	OK(cuMemMap(at, bytes, 0, h, 0));
+	for (int d = 0; d < 2; d++)
+		if (access >> d & 1) {
+			CUmemAccessDesc a = { { CU_MEM_LOCATION_TYPE_DEVICE, d }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+			OK(cuMemSetAccess(at, bytes, &a, 1));
+		}
+	return (int *)at;
+}
+
+__global__ void wide(int4 *to)
+{
+	to[0] = make_int4(2, 2, 2, 2);
+	to[1] = make_int4(2, 2, 2, 2);
+}
+
+static void mapping()
+{
+	CUmemGenericAllocationHandle h, again, same;
+	unsigned long long flags;
+	CUdeviceptr at;
+	int *p, *q, fd;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	h = create(0, 2 * page);
+	p = map(h, 2 * page, 1);
+	fill<<<1, 32>>>(p + page / 4, 5);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(p + page / 4 + 2) == 7);
+	CUmemLocation where = { CU_MEM_LOCATION_TYPE_DEVICE, 1 };
+	OK(cuMemGetAccess(&flags, &where, (CUdeviceptr)p));
+	CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	OK(cuMemRetainAllocationHandle(&same, p + 4));
+	CHECK(same == h);
+	OK(cuMemRelease(same));
+	/* the memory outlives its handle, and its first mapping */
+	OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemRelease(h));
+	OK(cuMemImportFromShareableHandle(&again, (void *)(size_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	q = map(again, 2 * page, 3);
+	CHECK(q != p && value(q + page / 4 + 2) == 7);
+	IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap((CUdeviceptr)p, page));
+	IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree((CUdeviceptr)p, 2 * page));
+	OK(cuMemUnmap((CUdeviceptr)p, 2 * page));
+	OK(cuMemAddressFree((CUdeviceptr)p, 2 * page));
+	OK(cudaSetDevice(1));
+	fill<<<1, 32>>>(q, 50);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(q) == 50);
+	/* the two halves of a reservation */
+	OK(cuMemAddressReserve(&at, 2 * page, 0, 0, 0));
+	OK(cuMemMap(at + page, page, 0, again, 0));
+	IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(at + page, page, 0, again, 0));
+	OK(cuMemMap(at, page, page, again, 0));
+	CHECK(value((int *)(at + page)) == 50 && value((int *)at + 2) == 7);
+	/* mappings side by side are one memory */
+	CUmemAccessDesc a = { { CU_MEM_LOCATION_TYPE_DEVICE, 1 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	OK(cuMemSetAccess(at, 2 * page, &a, 1));
+	OK(cudaMemset((char *)at + page - 64, 1, 128));
+	wide<<<1, 1>>>((int4 *)(at + page - 16));
+	OK(cudaDeviceSynchronize());
+	CHECK(value((int *)(at + page)) == 2 && value((int *)(at + page) - 1) == 2);
+	OK(cuMemUnmap(at, page));
+	IS(cudaErrorInvalidValue, cudaMemset((char *)at + page - 64, 1, 128));
+	IS(cudaErrorInvalidValue, cudaMemcpy((void *)at, q, 64, cudaMemcpyDefault));
+	cudaGetLastError();
+	OK(cuMemUnmap(at + page, page));
+	OK(cuMemUnmap((CUdeviceptr)q, 2 * page));
+	OK(cuMemRelease(again));
+	IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(again));
+}
+
+static void mapping_without_access()
+{
+	int *p;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	p = map(create(0, page), page, 2);
+	fill<<<1, 32>>>(p, 5);
+	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+}
+
+/* ---- multicast ---- */
+
+__global__ void all_reduce(int *multicast, float *sums)
+{
+	int v;
+	float f;
+	asm volatile("multimem.ld_reduce.relaxed.sys.global.add.s32 %0, [%1];" : "=r"(v)
+		: "l"(multicast + threadIdx.x) : "memory");
+	asm volatile("multimem.st.relaxed.sys.global.s32 [%0], %1;" : : "l"(multicast + threadIdx.x), "r"(v)
+		: "memory");
+	asm volatile("multimem.red.relaxed.sys.global.add.f32 [%0], %1;" : : "l"(sums + threadIdx.x),
+		"f"(0.5f * threadIdx.x) : "memory");
+	asm volatile("multimem.ld_reduce.weak.global.add.f32 %0, [%1];" : "=f"(f) : "l"(sums + threadIdx.x)
+		: "memory");
+	asm volatile("multimem.st.weak.global.f32 [%0], %1;" : : "l"(sums + threadIdx.x), "f"(f) : "memory");
+}
+__global__ void plain(int *to) { to[threadIdx.x] = 1; }
+
+static int *replica[2], *multi;
+
+static void make_multicast(int bound)
+{
+	CUmemGenericAllocationHandle mc, h[2];
+	CUmulticastObjectProp p = {};
+	size_t grain;
+	p.numDevices = 2;
+	p.size = page;
+	p.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	OK(cuMulticastGetGranularity(&grain, &p, CU_MULTICAST_GRANULARITY_RECOMMENDED));
+	CHECK(grain == page);
+	OK(cuMulticastCreate(&mc, &p));
+	for (int d = 0; d < 2; d++) {
+		h[d] = create(d, page);
+		replica[d] = map(h[d], page, 3);
+	}
+	OK(cuMulticastAddDevice(mc, 0));
+	IS(CUDA_ERROR_ILLEGAL_STATE, cuMulticastBindMem(mc, 0, h[0], 0, page, 0));
+	OK(cuMulticastAddDevice(mc, 1));
+	if (bound > 1)
+		OK(cuMulticastBindAddr(mc, 0, (CUdeviceptr)replica[1], page, 0));
+	OK(cuMulticastBindMem(mc, 0, h[0], 0, page, 0));
+	IS(CUDA_ERROR_INVALID_VALUE, cuMulticastBindMem(mc, 0, h[0], 0, page, 0));
+	multi = map(mc, page, 3);
+	OK(cuMemRelease(mc));
+}
+
+static void multicast()
+{
+	float *f[2];
+	make_multicast(2);
+	for (int d = 0; d < 2; d++) {
+		fill<<<1, 32>>>(replica[d], 100 * d);
+		f[d] = (float *)(replica[d] + 1024);
+	}
+	all_reduce<<<1, 32>>>(multi, (float *)(multi + 1024));
+	OK(cudaDeviceSynchronize());
+	for (int d = 0; d < 2; d++) {
+		float sum;
+		CHECK(value(replica[d] + 7) == 114);
+		OK(cudaMemcpy(&sum, f[d] + 6, 4, cudaMemcpyDefault));
+		CHECK(sum == 6.0f);
+	}
+	OK(cudaSetDevice(1));
+	all_reduce<<<1, 32>>>(multi, (float *)(multi + 1024));
+	OK(cudaDeviceSynchronize());
+	CHECK(value(replica[0] + 7) == 228 && value(replica[1] + 7) == 228);
+}
+
+static void multicast_plain()
+{
+	make_multicast(2);
+	IS(cudaErrorInvalidValue, cudaMemcpy(multi, replica[0], 64, cudaMemcpyDefault));
+	IS(cudaErrorInvalidValue, cudaMemset(multi, 0, 64));
+	cudaGetLastError();
+	plain<<<1, 32>>>(multi);
+	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+}
+
+static void multicast_unbound()
+{
+	make_multicast(1);
+	all_reduce<<<1, 32>>>(multi, (float *)multi);
+	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
+}
+
+/* ---- scopes: a signal from one device to the other ---- */
+
+template <bool System> __global__ void produce(int *flag, int *data)
+{
+	data[threadIdx.x] = threadIdx.x;
+	__syncthreads();
+	if (!threadIdx.x && System)
+		asm volatile("st.release.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+	else if (!threadIdx.x)
+		asm volatile("st.release.gpu.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+}
+template <bool System> __global__ void consume(int *flag, const int *data, int *to)
+{
+	int v = 0;
+	while (!threadIdx.x && !v)
+		if (System)
+			asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+		else
+			asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	__syncthreads();
+	to[threadIdx.x] = data[threadIdx.x];
+}
+
+template <bool System> static void signal()
+{
+	int *data = array(0, 1024), *result = array(1, 32);
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(0));
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceEnablePeerAccess(0, 0));
+	consume<System><<<1, 32>>>(data + 512, data, result);
+	OK(cudaSetDevice(0));
+	produce<System><<<1, 32>>>(data + 512, data);
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceSynchronize());
+	CHECK(value(result + 3) == 3);
+}
+
+/* ---- two processes: the parent has the memory, the child opens it ---- */
+
+__global__ void hand_over(int *flag, int *data)
+{
+	data[threadIdx.x] += 1000;
+	__syncthreads();
+	if (!threadIdx.x)
+		asm volatile("st.release.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+}
+__global__ void take_over(int *flag, const int *data, int *to)
+{
+	int v = 0;
+	if (!threadIdx.x)
+		while (!v)
+			asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	__syncthreads();
+	to[threadIdx.x] = data[threadIdx.x];
+}
+
+static int channel[2]; /* of the parent, of the child */
+
+static void send(int side, const void *at, size_t n) { CHECK(write(channel[side], at, n) == (ssize_t)n); }
+static void receive(int side, void *at, size_t n)
+{
+	for (size_t got = 0; got < n;) {
+		ssize_t k = read(channel[side], (char *)at + got, n - got);
+		CHECK(k > 0);
+		got += (size_t)k;
+	}
+}
+
+static void send_fd(int side, int fd)
+{
+	char one = 0, space[CMSG_SPACE(sizeof fd)] = {};
+	iovec v = { &one, 1 };
+	msghdr m = {};
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = space;
+	m.msg_controllen = sizeof space;
+	cmsghdr *c = CMSG_FIRSTHDR(&m);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	CHECK(sendmsg(channel[side], &m, 0) == 1);
+}
+
+static int receive_fd(int side)
+{
+	char one, space[CMSG_SPACE(sizeof(int))];
+	iovec v = { &one, 1 };
+	msghdr m = {};
+	int fd;
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = space;
+	m.msg_controllen = sizeof space;
+	CHECK(recvmsg(channel[side], &m, 0) == 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
+	return fd;
+}
+
+static void both(void (*parent)(), void (*child)())
+{
+	int status;
+	pid_t pid;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, channel));
+	pid = fork();
+	if (!pid) {
+		child();
+		exit(0);
+	}
+	parent();
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+}
+
+static void ipc_parent()
+{
+	int *data = array(0, 1024), *result = array(0, 32);
+	cudaIpcMemHandle_t h;
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e, plain;
+	void *at;
+	char ready;
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaEventCreate(&plain));
+	IS(cudaErrorInvalidValue, cudaIpcGetEventHandle(&he, plain));
+	IS(cudaErrorInvalidValue, cudaEventCreateWithFlags(&e, cudaEventInterprocess));
+	OK(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+	OK(cudaIpcGetEventHandle(&he, e));
+	OK(cudaIpcGetMemHandle(&h, data));
+	IS(cudaErrorDeviceUninitialized, cudaIpcOpenMemHandle(&at, h, cudaIpcMemLazyEnablePeerAccess));
+	IS(cudaErrorInvalidValue, cudaIpcGetMemHandle(&h, &ready));
+	cudaGetLastError();
+	fill<<<1, 32>>>(data, 100);
+	OK(cudaEventRecord(e));
+	send(0, &h, sizeof h);
+	send(0, &he, sizeof he);
+	/* while its kernel runs, the one of the child writes the flag */
+	take_over<<<1, 32>>>(data + 512, data, result);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(result + 3) == 1103);
+	receive(0, &ready, 1);
+	OK(cudaEventSynchronize(e));
+	CHECK(value(data + 600) == 5);
+	OK(cudaFree(data));
+	OK(cudaEventDestroy(e));
+}
+
+static void ipc_child()
+{
+	cudaIpcMemHandle_t h;
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e;
+	cudaStream_t s;
+	int *data, *again;
+	receive(1, &h, sizeof h);
+	receive(1, &he, sizeof he);
+	OK(cudaSetDevice(1));
+	OK(cudaIpcOpenMemHandle((void **)&data, h, cudaIpcMemLazyEnablePeerAccess));
+	OK(cudaIpcOpenMemHandle((void **)&again, h, cudaIpcMemLazyEnablePeerAccess));
+	CHECK(again == data);
+	OK(cudaIpcCloseMemHandle(again));
+	OK(cudaIpcOpenEventHandle(&e, he));
+	OK(cudaStreamCreate(&s));
+	OK(cudaStreamWaitEvent(s, e, 0));
+	hand_over<<<1, 32, 0, s>>>(data + 512, data);
+	OK(cudaStreamSynchronize(s));
+	fill<<<1, 1, 0, s>>>(data + 600, 5);
+	OK(cudaEventRecord(e, s));
+	OK(cudaStreamSynchronize(s));
+	send(1, "r", 1);
+	OK(cudaIpcCloseMemHandle(data));
+	IS(cudaErrorInvalidValue, cudaIpcCloseMemHandle(data));
+}
+
+static void ipc() { both(ipc_parent, ipc_child); }
+
+static void shared_parent()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPoolProps props = {};
+	cudaMemPool_t pool;
+	int *at, *mapped, fd;
+	char ready;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	h = create(0, page);
+	mapped = map(h, page, 1);
+	OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	send_fd(0, fd);
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	props.location.type = cudaMemLocationTypeDevice;
+	OK(cudaMemPoolCreate(&pool, &props));
+	OK(cudaMallocFromPoolAsync(&at, 128, pool, 0));
+	fill<<<1, 32>>>(at, 30);
+	OK(cudaDeviceSynchronize());
+	OK(cudaMemPoolExportToShareableHandle(&fd, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+	send_fd(0, fd);
+	OK(cudaMemPoolExportPointer(&data, at));
+	send(0, &data, sizeof data);
+	receive(0, &ready, 1);
+	CHECK(value(mapped + 4) == 44 && value(at + 4) == 44);
+}
+
+static void shared_child()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPool_t pool;
+	int *at, *mapped;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
+	OK(cuMemImportFromShareableHandle(&h, (void *)(size_t)receive_fd(1),
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	mapped = map(h, page, 1);
+	OK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(size_t)receive_fd(1),
+		cudaMemHandleTypePosixFileDescriptor, 0));
+	receive(1, &data, sizeof data);
+	OK(cudaMemPoolImportPointer((void **)&at, pool, &data));
+	CHECK(value(at + 4) == 34);
+	fill<<<1, 32>>>(mapped, 40);
+	fill<<<1, 32>>>(at, 40);
+	OK(cudaDeviceSynchronize());
+	send(1, "r", 1);
+	OK(cudaFree(at));
+}
+
+static void shared() { both(shared_parent, shared_child); }
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(); } part[] = {
 		{ "numbers", numbers }, { "contexts", contexts }, { "variables", variables },
 		{ "streams", streams }, { "wrong-stream", wrong_stream }, { "peers", peers },
 		{ "no-peer", no_peer }, { "everywhere", everywhere }, { "pool-access", pool_access },
-		{ "pool-no-access", pool_no_access },
+		{ "pool-no-access", pool_no_access }, { "mapping", mapping },
+		{ "mapping-without-access", mapping_without_access }, { "multicast", multicast },
+		{ "signal-sys", signal<true> }, { "signal-gpu", signal<false> }, { "ipc", ipc }, { "shared", shared }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
 	for (auto &p : part)

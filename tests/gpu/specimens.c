@@ -90,7 +90,7 @@ static void add_specimen(struct all *a, const char *path, const char *name, int 
 		struct run r = { .twin = twin };
 
 		specimen_read(&r.s, path);
-		if (twin == RACY && !r.s.twins) {
+		if ((twin == RACY && !r.s.twins) || r.s.multicast) {
 			free(r.s.text);
 			continue;
 		}

@@ -28,7 +28,7 @@ static void *place_buffer(struct run *g, uint64_t bytes, unsigned device)
 	buffer = g->map + g->used;
 	g->used += (bytes + g->place->gap + 255) & ~255ull;
 	exec_mem_put(&(struct exec_mem){ (uintptr_t)buffer, bytes, MEM_DEVICE, false, device,
-		exec_device_memory(device) });
+		exec_device_memory(device), false, NULL });
 	return buffer;
 }
 
@@ -44,6 +44,21 @@ static uint64_t new_buffer(const struct specimen_maker *make, const uint32_t *wo
 	return (uintptr_t)at;
 }
 
+/* Addresses that no memory has. */
+static uint64_t new_multicast(const struct specimen_maker *make, uint64_t bytes)
+{
+	struct run *g = make->user;
+	struct consan_binding bound[MAX_ARGS];
+
+	g->multicast = (uint64_t)(uintptr_t)g->buffer[0] + (UINT64_C(1) << 50);
+	for (size_t i = 0; i < g->nbuffers; i++)
+		bound[i] = (struct consan_binding){ g->multicast, bytes, (uintptr_t)g->buffer[i],
+			(unsigned)consan_mem_device(g->buffer[i]) };
+	consan_mem_multicast((void *)(uintptr_t)g->multicast, bytes, NULL, (unsigned)g->nbuffers, bound,
+		g->nbuffers);
+	return g->multicast;
+}
+
 static void new_map(void *user, const struct consan_tensormap_args *a, unsigned char *map)
 {
 	struct consan_err e = { 0 };
@@ -55,7 +70,8 @@ static void new_map(void *user, const struct consan_tensormap_args *a, unsigned 
 static void make_arguments(const struct specimen *s, struct run *g,
 	const struct consan_kernel *k, unsigned char *params)
 {
-	struct specimen_maker make = { .user = g, .buffer = new_buffer, .map = new_map };
+	struct specimen_maker make = { .user = g, .buffer = new_buffer,
+		.multicast = new_multicast, .map = new_map };
 
 	for (size_t i = 0; i < s->nargs; i++) {
 		_Alignas(64) unsigned char value[CONSAN_TENSORMAP_BYTES];
@@ -98,6 +114,8 @@ enum consan_status run_specimen(const struct specimen *s, enum twin twin,
 
 void run_close(struct run *g)
 {
+	if (g->multicast)
+		consan_mem_unmap(g->c, (void *)(uintptr_t)g->multicast);
 	for (size_t i = 0; i < g->nbuffers; i++)
 		if (g->place)
 			exec_mem_remove(g->buffer[i]);

@@ -19,6 +19,7 @@ struct run { /* resources of a run */
 	struct consan_module *module;
 	void *buffer[MAX_ARGS];
 	size_t nbuffers;
+	uint64_t multicast;        /* the address; 0: none */
 };
 
 /* Loads and launches one twin in g->c, which the caller opened. run_close() frees the

@@ -143,6 +143,7 @@ static void read_header(struct specimen *s, const char *line)
 		if (s->nargs == MAX_ARGS)
 			bad(s->path, "too many arguments");
 		s->arg[s->nargs++] = strchr(line, ':') + 2;
+		s->multicast |= !strncmp(s->arg[s->nargs - 1], "multicast", 9);
 	} else if (!strcmp(copy, "// expect")) {
 		read_expectation(s, value);
 	} else if (!strcmp(copy, "// edit")) {
@@ -250,5 +251,7 @@ void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker
 	make->device = number_of(spec, "device=", 0);
 	if (!strncmp(s->arg[i], "buffer", 6))
 		n = make->newest = make_buffer(make, n);
+	else if (!strncmp(s->arg[i], "multicast", 9))
+		n = make->multicast(make, n);
 	memcpy(value, &n, sizeof n);
 }

@@ -8,7 +8,9 @@
  *                                        memory; programmatic=1: each may start before the
  *                                        previous one has ended; preferred=4: the preferred cluster
  *   // options: strict=1                 options of consan, name=value
- *   // arg: buffer 4096 | buffer 4096 device=1 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
+ *   // arg: buffer 4096 | buffer 4096 device=1 | multicast 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
+ *                                        multicast: multicast addresses of all buffers before it; only
+ *                                        on the cpu backend
  *   // expect: CS104 @read @copy         an expected finding with these lines
  *   // expect: CS106 warning hint:never_waited @read   and this severity, and this hint
  *                                        (finding/hints.def); both only on the cpu backend
@@ -64,6 +66,7 @@ struct specimen {
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
+	bool multicast;            /* it has multicast addresses */
 };
 
 /* The text of a file; the caller free()s it. */
@@ -87,6 +90,8 @@ struct specimen_maker {
 	void *user;
 	/* Allocates device memory with these contents; bytes: a multiple of 4. Returns its address. */
 	uint64_t (*buffer)(const struct specimen_maker *make, const uint32_t *words, uint64_t bytes);
+	/* The address at which these bytes of all buffers can be accessed together. */
+	uint64_t (*multicast)(const struct specimen_maker *make, uint64_t bytes);
 	void (*map)(void *user, const struct consan_tensormap_args *a, unsigned char *map);
 	uint64_t newest;           /* the address of the newest buffer argument */
 	unsigned device;           /* that is to have the next buffer; the kernel runs on device 0 */

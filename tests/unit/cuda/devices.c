@@ -44,3 +44,32 @@ Test(devices, no_access)
 	expect("--error-exitcode=0 ./devices no-peer", 0, NULL);
 	expect("./devices pool-no-access", 66, "CS908");
 }
+
+Test(devices, virtual_memory)
+{
+	expect("./devices mapping", 0, "0 errors");
+	expect("./devices mapping-without-access", 66, "memory of device 0, to which device 0 has no access");
+}
+
+Test(devices, multicast)
+{
+	expect("./devices multicast", 0, "2 of 2 kernels checked");
+	expect("./devices multicast-plain", 66, "only multimem instructions may access multicast addresses");
+	cr_assert(has(output, "CS909"), "%s", output);
+	expect("./devices multicast-unbound", 66, "not each of the 2 devices has bound memory there");
+	expect("--backend=gpu-emulated --gpu-global ./devices multicast", 67, "multicast memory is not recorded");
+}
+
+Test(devices, processes, .timeout = 120)
+{
+	expect("./devices ipc", 0, "memory is shared with another process");
+	expect("./devices shared", 0, "0 errors");
+}
+
+/* A release at scope gpu is none for a thread of another device. */
+Test(devices, scopes)
+{
+	expect("./devices signal-sys", 0, "0 errors");
+	expect("./devices signal-gpu", 66, "which has the threads of one");
+	cr_assert(has(output, "CS1002"), "%s", output);
+}
