@@ -193,6 +193,9 @@ static uint32_t *record_of(struct recording *h, enum ptx_op op, enum site_phase 
 	return r + 4;
 }
 
+/* Addresses, and the hash of what is stored */
+enum { STORE_WORDS = 32 + 1 };
+
 static uint32_t *record(struct recording *h, enum ptx_op op, uint32_t lanes, uint32_t words)
 {
 	return record_of(h, op, PHASE_BEFORE, lanes, words);
@@ -248,10 +251,10 @@ Test(refusals, runs_on)
 	uint32_t *at;
 
 	chunk(h, 1, 2);
-	at = record(h, OP_st, UINT32_MAX, 32);
+	at = record(h, OP_st, UINT32_MAX, STORE_WORDS);
 	for (uint32_t l = 0; l < 32; l++)
 		at[l] = 1u << 24 | (1024 + 4 * l);
-	at = record(h, OP_st, UINT32_MAX, 32);
+	at = record(h, OP_st, UINT32_MAX, STORE_WORDS);
 	for (uint32_t l = 0; l < 32; l++)
 		at[l] = 1u << 24 | (END - 64 + 4 * l);
 	finish(h);
@@ -272,11 +275,11 @@ static unsigned torn(bool ended, bool last)
 	h->l.ended = ended;
 	h->l.fault = !ended;
 	chunk(h, 1, 0);
-	at = record(h, OP_st, UINT32_MAX, 32);
+	at = record(h, OP_st, UINT32_MAX, STORE_WORDS);
 	for (uint32_t l = 0; l < 20; l++)
 		at[l] = 1u << 24 | 1024;
 	if (!last) {
-		at = record(h, OP_st, 1, 32);
+		at = record(h, OP_st, 1, STORE_WORDS);
 		at[0] = 1u << 24 | 1024;
 	}
 	finish(h);

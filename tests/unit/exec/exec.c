@@ -780,9 +780,9 @@ Test(exec, unsupported_instruction_says_where)
 {
 	struct run u = { .block = 32 };
 
-	go(&u, ENTRY1 "stacksave.u32 %r1;\nret;\n}\n");
+	go(&u, ENTRY1 "suq.width.b32 %r1, [%rd3];\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_UNSUPPORTED);
-	cr_assert(strstr(u.r.err.text, "dynamic stack allocation is not supported"), "%s", u.r.err.text);
+	cr_assert(strstr(u.r.err.text, "textures and surfaces are not supported"), "%s", u.r.err.text);
 	done(&u);
 }
 
