@@ -19,6 +19,9 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 
 /* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
 #define FINISH 5.0
+/* Seconds that a query, or an access of the host to guarded memory, waits for a grid to end: it may wait
+ * for the host in a loop that has effects */
+#define QUERY 2.0
 #define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
 #define RETRY_MOST 0.02                 /* ... each time twice as long */
 /* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
@@ -296,8 +299,17 @@ static void wait_for_host(void)
 		queue.epoch++;
 }
 
-/* Lets a task go on, or waits until something changes. False: nothing can run without the host. */
-static bool progress(const void *me, enum wait_mode mode)
+/* Waits until something has run; until NULL: however long it takes. False: it is past that time. */
+static bool wait_for_task(const struct timespec *until)
+{
+	if (until)
+		return !pthread_cond_timedwait(&queue.changed, &queue.lock, until);
+	return !pthread_cond_wait(&queue.changed, &queue.lock);
+}
+
+/* Lets a task go on, or waits until something changes. False: nothing can run without the host, or what
+ * runs has not ended until then. */
+static bool progress(const void *me, enum wait_mode mode, const struct timespec *until)
 {
 	struct task *t = queue.busy ? NULL : pick();
 
@@ -308,9 +320,8 @@ static bool progress(const void *me, enum wait_mode mode)
 	if (!queue.busy && mode == WAIT_QUERY)
 		return false;
 	if (queue.busy || queue.functions)
-		pthread_cond_wait(&queue.changed, &queue.lock);
-	else
-		wait_for_host();
+		return wait_for_task(until);
+	wait_for_host();
 	return true;
 }
 
@@ -359,6 +370,7 @@ static void need(const struct goal *g, const void *me)
 /* The caller holds the lock. */
 static int wait_for(const struct goal *g, enum wait_mode mode)
 {
+	const struct timespec until = after(QUERY);
 	int error = 0;
 
 	queue.calls++;
@@ -367,7 +379,7 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	moved(); /* the host may have changed what a grid waits for */
 	need(g, g);
 	queue.waiting += mode == WAIT_DONE;
-	while (!reached(g) && (progress(g, mode) || mode == WAIT_DONE))
+	while (!reached(g) && (progress(g, mode, mode == WAIT_QUERY ? &until : NULL) || mode == WAIT_DONE))
 		;
 	queue.waiting -= mode == WAIT_DONE;
 	queue.moved = progress_seconds();
@@ -434,7 +446,7 @@ static enum exec_resume suspend(struct task *t, bool able, bool changed)
 		queue.busy = NULL;
 	pthread_cond_broadcast(&queue.changed);
 	while (t->state == TASK_SUSPENDED)
-		progress(NULL, WAIT_DONE);
+		progress(NULL, WAIT_DONE, NULL);
 	return t->hung ? EXEC_HUNG : EXEC_CHANGED;
 }
 
@@ -520,7 +532,7 @@ static void run_all(double seconds)
 	while (queue.first && !cut_off() && progress_seconds() < end) {
 		if (queue.busy || queue.functions)
 			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
-		else if (!progress(NULL, WAIT_QUERY))
+		else if (!progress(NULL, WAIT_QUERY, NULL))
 			break;
 	}
 }
@@ -542,7 +554,7 @@ void engine_finish(void)
 	run_all(FINISH);
 	engine.ends = true;
 	while (queue.first && !queue.busy && !queue.functions)
-		progress(NULL, WAIT_DONE);
+		progress(NULL, WAIT_DONE, NULL);
 	pthread_mutex_unlock(&queue.lock);
 }
 
@@ -604,7 +616,7 @@ static void *background(void *unused)
 		vain = queue.first ? 0 : vain + 1;
 		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy) {
 			moved();
-			while (calls == queue.calls && !queue.waiting && progress(NULL, WAIT_QUERY))
+			while (calls == queue.calls && !queue.waiting && progress(NULL, WAIT_QUERY, NULL))
 				;
 		}
 		calls = queue.calls;

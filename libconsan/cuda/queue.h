@@ -106,7 +106,7 @@ void engine_leave(const struct image *im);
 void engine_finish(void);
 /* Has the program issued what has not run to its end? False in an operation itself. */
 bool engine_pending(void);
-/* Runs all that can run without the host. */
+/* Runs all that can run without the host; for a few seconds. */
 void engine_try_all(void);
 /* Calls it while no device work runs. */
 void engine_still(void (*call)(void *user), void *user);

@@ -9,7 +9,7 @@ CASES_SRC = $(addprefix tests/cases/harness/, \
 SPECIMEN_DIRS = $(sort $(patsubst tests/cases/%/,%,$(dir $(wildcard tests/cases/*/*.ptx))))
 $(BUILD)/twins/assembled: tests/tools/twins.awk $(wildcard tests/cases/*/*.ptx)
 	$(V)rm -rf $(@D) && mkdir -p $(@D)
-	$(V)awk -v dir=$(@D) -f $^
+	$(V)awk -v dir=$(@D) -v release=$$($(CUDA_HOME)/bin/ptxas --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') -f $^
 	$(V)for of in $(foreach d,$(SPECIMEN_DIRS),$(d)_*.racy $(d)_*.fixed); do \
 		set -- $(@D)/$$of.ptx; test -e $$1 || continue; \
 		for arch in sm_90a $$(sed -n 's/^\.target \(sm_1[0-9a-z]*\).*/\1/p' $$* | sort -u); do \

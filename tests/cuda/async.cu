@@ -55,6 +55,14 @@ __global__ void raise(int *flag, int v, int *to, int value)
 	store(flag, v);
 }
 
+/* A loop that waits for the host and has effects on memory. */
+__global__ void count(int *box, int *to)
+{
+	store(box, 1);
+	while (load(box) == 1)
+		*to += 1;
+}
+
 __global__ void set(int *to, int value) { *to = value; }
 __global__ void fill(int *to, int value, int n)
 {
@@ -151,6 +159,22 @@ static int host_polls(void)
 		;
 	OK(cudaMemcpy(out, data, 4, cudaMemcpyDeviceToDevice));
 	return is(1);
+}
+
+/* The same, and so does a stream that is queried; the kernels count as long as the host does nothing. */
+static int counts(void)
+{
+	for (int queried = 0; queried < 2; queried++) {
+		*host_box() = 0;
+		count<<<1, 1, 0, a>>>(box, out);
+		if (queried)
+			if (cudaStreamQuery(a) != cudaErrorNotReady) return 1;
+		while (!*host_box())
+			;
+		*host_box() = 2;
+		OK(cudaStreamSynchronize(a));
+	}
+	return 0;
 }
 
 static int ping_pong(void)
@@ -515,7 +539,7 @@ static int many(void)
 
 static const struct { const char *name; int (*run)(void); } cases[] = {
 #define CASE(name) { #name, name }
-	CASE(flag_streams), CASE(flag_asleep), CASE(flag_counting), CASE(flag_host), CASE(flag_managed),
+	CASE(flag_streams), CASE(flag_asleep), CASE(flag_counting), CASE(counts), CASE(flag_host), CASE(flag_managed),
 	CASE(host_polls), CASE(ping_pong), CASE(flag_thread), CASE(host_function), CASE(query),
 	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(graph_events),
 	CASE(graph_memory), CASE(driver_graph), CASE(completion_event), CASE(pipeline_right), CASE(pipeline_racy),

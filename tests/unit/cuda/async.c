@@ -42,6 +42,7 @@ Test(async, right_in_each_order, .timeout = 300)
 Test(async, slices, .timeout = 100)
 {
 	expect("", "flag_counting", 0, "0 errors, 0 warnings");
+	expect("", "counts", 0, "0 errors");
 }
 
 Test(async, instrumented_and_explored, .timeout = 200)
