@@ -198,7 +198,7 @@ Test(installed, completion_of_bash)
 	offers("consan report --to = ht", "html");
 	offers("consan report --fi", "--finding=");
 	offers("consan replay --see", "");
-	offers("consan explain CS90", "CS901 CS902 CS903 CS904 CS905 CS906 CS907 CS908");
+	offers("consan explain CS90", "CS901 CS902 CS903 CS904 CS905 CS906 CS907 CS908 CS909");
 }
 
 Test(installed, completion_of_other_shells)

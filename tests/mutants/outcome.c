@@ -36,9 +36,10 @@ static void judge(struct outcome *o, const json_t *report, const char *known)
 		snprintf(o->rule, sizeof o->rule, "%s", rule);
 	}
 	json_array_foreach(json_object_get(report, "coverage"), i, x) {
-		if (json_integer_value(json_object_get(x, "checked")))
+		if (json_integer_value(json_object_get(x, "launches")))
 			snprintf(o->kernel, sizeof o->kernel, "%s", text_of(x, "kernel"));
-		if (*text_of(x, "unchecked")) {
+		/* a launch that hung or faulted is not checked, and has an error that says why */
+		if (*text_of(x, "unchecked") && o->kind != BY_ERROR) {
 			o->kind = BROKEN;
 			snprintf(o->text, sizeof o->text, "%s", text_of(x, "unchecked"));
 		}
