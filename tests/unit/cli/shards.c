@@ -126,6 +126,15 @@ Test(shards, absent, .timeout = 120)
 	expect("mkdir m; $B/consan merge m", 2, "no reports of shards");
 }
 
+/* Of many shards, the others are not all looked for. */
+Test(shards, many, .timeout = 120)
+{
+	expect("export PMI_SIZE=500; many() { PMI_RANK=$1 run --shard=auto --shard-dir=m true; }; many 0; "
+		"for i in $(seq 2 498); do cp m/shard-1-of-500.json m/shard-$i-of-500.json; done; "
+		"many 498; ls m | grep -c merged; many 499; ls m | grep -c merged", 0, "0\n");
+	cr_expect(has(output, "\n1\n"), "%s", output);
+}
+
 /* The folder has another run's report: it is not taken for one of this run. */
 Test(shards, runs_are_kept_apart, .timeout = 120)
 {
