@@ -401,7 +401,7 @@ void describe_schedule(struct text *t, const struct finding *f)
 
 void describe_explored(struct text *t, const struct coverage *c)
 {
-	const unsigned long long n = c->schedules;
+	const unsigned long long n = c->schedules, shards = c->explored_shards;
 
 	if (!n && !c->seeds)
 		return;
@@ -411,7 +411,9 @@ void describe_explored(struct text *t, const struct coverage *c)
 			FINDING_SWITCHES);
 	else if (n)
 		text_printf(t, "all %llu schedules with at most %u switches", n, FINDING_SWITCHES);
-	if (c->explored + c->explored_part > 1)
+	if (n && shards && !c->explored_part) /* of a launch, each shard has others */
+		text_printf(t, " that belong to %llu shard%s", shards, shards == 1 ? "" : "s");
+	else if (c->explored + c->explored_part > 1)
 		text_printf(t, " in %llu launches",
 			(unsigned long long)(c->explored + c->explored_part));
 	if (c->seeds)

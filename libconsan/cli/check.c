@@ -29,7 +29,8 @@ static int file_error(const char *path)
 		return errno;
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return EISDIR;
-	return access(path, W_OK) ? errno : 0;
+	/* another shard may have created it for the same moment */
+	return access(path, W_OK) && errno != ENOENT ? errno : 0;
 }
 
 static int dir_error(const char *path)

@@ -88,7 +88,7 @@ static const struct command {
 } command[] = {
 	{ "explain", command_explain, "[CODE...]", "explain the rule of a finding and how to fix it" },
 	{ "report", command_report, "FILE", "convert a JSON report: --to=html" },
-	{ "merge", command_merge, "FILE...", "join the JSON reports of several runs" },
+	{ "merge", command_merge, "FILE|DIR...", "join the JSON reports of several runs" },
 	{ "suppress", command_suppress, "FILE", "write an entry for --suppressions" },
 	{ "replay", command_replay, "FILE", "check a saved event stream again" },
 	{ "recover", command_recover, "[DIR]", "report a run whose consan-run was killed" },

@@ -2,9 +2,9 @@
 CLI_SRC = $(addprefix libconsan/cli/, \
 	completion.c dump.c explain.c main.c recover.c report.c)
 RUN_SRC = $(addprefix libconsan/cli/, \
-	check.c child.c display.c environ.c origin_dir.c program.c run.c)
+	check.c child.c display.c environ.c launcher.c origin_dir.c program.c run.c)
 # of both
-BOTH_SRC = $(addprefix libconsan/cli/, records.c symbols.c)
+BOTH_SRC = $(addprefix libconsan/cli/, records.c shards.c symbols.c)
 CLI_OBJ = $(patsubst %.c,$(BUILD)/%.o,$(CLI_SRC) $(RUN_SRC) $(BOTH_SRC))
 
 $(BUILD)/consan: $(patsubst %.c,$(BUILD)/%.o,$(CLI_SRC) $(BOTH_SRC)) $(BUILD)/libconsan.a

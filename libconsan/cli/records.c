@@ -195,16 +195,16 @@ void records_remark(struct records *r, const char *dir, const char *notes, const
 	vec_push(&r->path, path.at);
 }
 
-bool records_report(const struct records *r, const struct options *o, const char *program, int ended,
-	int *status, struct consan_err *e)
+bool records_report(const struct records *r, const struct options *o, const char *only,
+	const char *program, int ended, int *status, struct consan_err *e)
 {
 	struct symbols *symbols = symbols_open();
 	bool ok;
 
 	if (program)
 		symbols_folders(symbols, program, report_source_also);
-	ok = consan_report(o, (const char *const *)r->path.at, r->path.n, ended, symbols_resolve, symbols,
-		status, e);
+	ok = consan_report(o, (const char *const *)r->path.at, r->path.n, only, ended, symbols_resolve,
+		symbols, status, e);
 	symbols_close(symbols);
 	return ok;
 }

@@ -24,9 +24,9 @@ pid_t records_writer(const struct records *r);
  * seen. */
 void records_remark(struct records *r, const char *dir, const char *notes, const char *not_seen);
 /* Reports: what consan-run and `consan recover' have in common. program: its path, NULL if
- * it is not known; ended: its exit status. */
-bool records_report(const struct records *r, const struct options *o, const char *program, int ended,
-	int *status, struct consan_err *e);
+ * it is not known; ended: its exit status; only: as of consan_report(). */
+bool records_report(const struct records *r, const struct options *o, const char *only,
+	const char *program, int ended, int *status, struct consan_err *e);
 void records_free(struct records *r);
 /* Removes the records and what belongs to them from the folder, and the folder if nothing is left. */
 void records_remove(const char *dir);

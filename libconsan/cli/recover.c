@@ -103,7 +103,7 @@ static int recover(const struct args *a)
 	else
 		text_printf(&unseen, "consan-run did not see how the program ended");
 	records_remark(&r, a->dir, NULL, unseen.at);
-	ok = records_report(&r, &a->options, NULL, 0, &status, &e);
+	ok = records_report(&r, &a->options, NULL, NULL, 0, &status, &e);
 	unlink(r.path.at[r.path.n - 1]); /* the remark */
 	text_free(&unseen);
 	records_free(&r);

@@ -1,5 +1,6 @@
 /* report: `consan report`, `consan merge` and `consan suppress`, which read JSON reports. */
 #include "internal.h"
+#include "shards.h"
 
 #include "libconsan/finding/finding.h"
 #include "libconsan/options/options.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct args {
@@ -17,6 +19,7 @@ struct args {
 	VEC(const char *) file;
 	VEC(unsigned) only;        /* --finding: positions from 1, a headline with its group; empty: all */
 	const char *to, *out, *reason, *rule;
+	bool folders;              /* an argument may be a folder of shards */
 };
 
 enum { KEY_TO = 0x100, KEY_FINDING, KEY_REASON, KEY_RULE, KEY_OUT };
@@ -89,13 +92,37 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return ARGP_ERR_UNKNOWN;
 }
 
+/* A folder of shards (--shard-dir): those of one run. */
+static bool load_shards(struct results *r, const char *dir, struct consan_err *e)
+{
+	struct shards s;
+	unsigned others = 0;
+	bool ok = shards_scan(&s, dir, NULL, &others, e);
+
+	if (ok)
+		shards_load(&s, r);
+	if (ok && others)
+		fprintf(stderr, "consan: %s: the latest of %u runs is taken%s%s\n", dir, others + 1,
+			*s.run.run ? ": " : "", s.run.run);
+	shards_free(&s);
+	return ok;
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
 /* Reads all files into r and keeps the findings that --finding and --rule select. */
 static bool load(struct args *a, struct results *r, struct consan_err *e)
 {
 	size_t kept = 0, head = 0;
 
 	for (size_t i = 0; i < a->file.n; i++)
-		if (!results_load(r, a->file.at[i], e))
+		if (a->folders && is_dir(a->file.at[i]) ? !load_shards(r, a->file.at[i], e)
+				: !results_load(r, a->file.at[i], e))
 			return false;
 	results_finish(r);
 	for (size_t i = 0; i < a->options.suppressions.n; i++)
@@ -213,10 +240,11 @@ int command_report(int argc, char **argv)
 
 int command_merge(int argc, char **argv)
 {
-	static const struct argp argp = { merge_own, parse, "FILE...", "Joins the JSON reports of "
+	static const struct argp argp = { merge_own, parse, "FILE|DIR...", "Joins the JSON reports of "
 		"several runs, ranks or shards: a finding of several reports appears once, and counts "
-		"are added. Exit status: as of consan-run.", NULL, NULL, NULL };
-	struct args a = { 0 };
+		"are added. DIR is a folder of `consan-run --shard-dir': its shards that did not report "
+		"count as not checked. Exit status: as of consan-run.", NULL, NULL, NULL };
+	struct args a = { .folders = true };
 
 	if (!take(&a, &argp, OPTIONS_REPORT, argc, argv))
 		return EXIT_USAGE;

@@ -5,10 +5,12 @@
  * exit status. */
 #include "records.h"
 #include "run.h"
+#include "shards.h"
 
 #include "libconsan/finding/finding.h"
 #include "libconsan/options/options.h"
 #include "libconsan/session/session.h"
+#include "reports/reports.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -26,6 +28,7 @@ struct run {
 	char *dir;              /* folder of the record files */
 	char *origin;           /* folder of the store of PTX */
 	struct text said;       /* lines for the report: sources of options, other folders */
+	struct shard shard;
 };
 
 static void clean_up(struct run *r)
@@ -36,6 +39,7 @@ static void clean_up(struct run *r)
 	free(r->dir);
 	free(r->lib);
 	free(r->program);
+	free(r->shard.run);
 	text_free(&r->said);
 }
 
@@ -53,24 +57,78 @@ static bool make_dir(struct run *r)
 	return r->dir && link_library_dir(&r->lib, r->dir);
 }
 
-/* unseen: lines about what the report does not have. */
-static int report(struct run *r, int program, const char *unseen)
+/* unseen: lines about what the report does not have. only: as of consan_report(). False: the report is not
+ * written, or not whole; *status is the exit status in any case. */
+static bool report(struct run *r, int program, const char *unseen, const char *only, int *status)
 {
 	struct records records = { 0 };
 	struct consan_err e = { 0 };
-	int status = program;
+	bool ok;
 
+	*status = program;
 	records_list(&records, r->dir);
 	if (!records.path.n)
 		text_printf(&r->said, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
 			? "never used the NVIDIA driver" : "never called CUDA");
 	records_remark(&records, r->dir, r->said.at, unseen);
-	if (!records_report(&records, &r->options, r->program, program, &status, &e)) {
+	ok = records_report(&records, &r->options, only, r->program, program, status, &e);
+	if (!ok) {
 		print_error("%s", e.text);
-		if (!status)
-			status = EXIT_INTERNAL;
+		*status = *status ? *status : EXIT_INTERNAL;
 	}
 	records_free(&records);
+	return ok;
+}
+
+/* ---- --shard-dir ---- */
+
+/* The report of all shards, also as a file in the folder. */
+static int merge(const struct run *r, struct shards *s, int program)
+{
+	char *path = shards_merged(s->dir, &s->run);
+	struct results all = { 0 };
+	struct consan_err e = { 0 };
+	int status;
+	bool ok;
+
+	shards_load(s, &all);
+	results_finish(&all);
+	status = report_exit_status(&all, &r->options, program);
+	ok = report_file(&all, &r->options, path, &e);
+	ok = report_write(&all, &r->options, &e) && ok;
+	if (!ok) {
+		print_error("%s", e.text);
+		status = status ? status : EXIT_INTERNAL;
+	}
+	results_free(&all);
+	free(path);
+	return status;
+}
+
+/* Leaves the report in the folder, and merges if no shard is to come. A launcher such as mpirun ends the
+ * others if one fails, so only the one that ends last has the status of the findings. */
+static int report_shard(struct run *r, int program, const char *unseen)
+{
+	const char *dir = r->options.shard_dir;
+	char *path = shards_report(dir, &r->shard);
+	struct shards all = { 0 };
+	struct consan_err e = { 0 };
+	int status;
+	const bool ok = report(r, program, unseen, path, &status);
+	bool over;
+
+	free(path);
+	if (!ok)
+		return EXIT_INTERNAL;
+	shards_end(dir, &r->shard);
+	status = program;
+	if (!shards_over(&all, dir, &r->shard, &over, &e)) {
+		print_error("%s", e.text);
+		status = EXIT_INTERNAL;
+	} else if (over) {
+		status = merge(r, &all, program);
+	}
+	shards_free(&all);
 	return status;
 }
 
@@ -82,23 +140,6 @@ static void clear_saved(const struct options *o)
 	if (*o->save && !strstr(o->save, "%p") && is_file(path) && truncate(path, 0))
 		print_error("%s: %s", path, strerror(errno));
 	free(path);
-}
-
-/* --shard from the environment variables of test runners; the index counts from 0. */
-static bool shard_of_environment(struct options *o)
-{
-	const char *index = getenv("CONSAN_SHARD_INDEX"), *total = getenv("CONSAN_TOTAL_SHARDS");
-	struct consan_err e = { 0 };
-	char value[64];
-
-	if (*o->shard || !index || !total)
-		return true;
-	snprintf(value, sizeof value, "%lu/%.20s", strtoul(index, NULL, 10) + 1, total);
-	if (options_set(o, "shard", value, &e))
-		return true;
-	print_error("CONSAN_SHARD_INDEX=%s, CONSAN_TOTAL_SHARDS=%s: the index must be from 0 to the total "
-		"less 1", index, total);
-	return false;
 }
 
 /* The file of an earlier run would be taken for this one's if it is killed. A link stays one. */
@@ -125,11 +166,11 @@ static int run_and_report(struct run *r)
 {
 	struct program program;
 	struct text unseen = { 0 };
+	struct consan_err e = { 0 };
 	int status;
 
-	if (!shard_of_environment(&r->options))
+	if (!launcher_shard(&r->options, &r->shard))
 		return EXIT_USAGE;
-
 	r->lib = library_dir();
 	if (!r->lib)
 		return EXIT_INTERNAL;
@@ -145,6 +186,10 @@ static int run_and_report(struct run *r)
 		return status;
 	if (!check_options(&r->options, r->lib))
 		return EXIT_USAGE;
+	if (*r->options.shard_dir && shards_begin(r->options.shard_dir, &r->shard, &e) < 0) {
+		print_error("--shard-dir: %s", e.text);
+		return EXIT_USAGE;
+	}
 	if (!make_dir(r))
 		return EXIT_INTERNAL;
 	r->origin = open_origin(&r->options, r->dir);
@@ -152,8 +197,12 @@ static int run_and_report(struct run *r)
 	clear_saved(&r->options);
 	remove_reports(&r->options);
 	program = (struct program){ &r->options, r->program, r->argv, r->lib, r->dir };
-	if (run_program(&program, &status, &unseen))
-		status = report(r, status, unseen.at);
+	if (run_program(&program, &status, &unseen)) {
+		if (*r->options.shard_dir)
+			status = report_shard(r, status, unseen.at);
+		else
+			report(r, status, unseen.at, NULL, &status);
+	}
 	text_free(&unseen);
 	return status;
 }

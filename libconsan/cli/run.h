@@ -37,6 +37,12 @@ void open_standard(void);
  * run; *status is that of consan-run. */
 bool run_program(const struct program *p, int *status, struct text *unseen);
 
+/* ---- which part of the work it is (launcher.c) ---- */
+
+struct shard;
+/* The shard that --shard or the launcher's variables name, in o as I/N and in *out. False: said. */
+bool launcher_shard(struct options *o, struct shard *out);
+
 /* ---- its environment (environ.c) ---- */
 
 /* The folder of our library: that of consan-run, or where it is installed. It has no other

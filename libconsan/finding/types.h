@@ -191,9 +191,9 @@ struct coverage {
 	uint64_t sites, sites_executed; /* instructions */
 	uint64_t warp_ops;      /* executed warp instructions */
 	uint64_t gpu_timed, gpu_ns; /* launches timed on a GPU, with recording; their sum */
-	/* --explore: launches of which all schedules within the bound ran, and those with more; their
-	 * schedules; further schedules by seeds */
-	uint64_t explored, explored_part, schedules, seeds;
+	/* --explore: launches of which all schedules within the bound ran, those of which all of one
+	 * shard's ran, and those with more; their schedules; further schedules by seeds */
+	uint64_t explored, explored_shards, explored_part, schedules, seeds;
 	char unchecked[320];    /* why it was not checked, with the line; "" if it was */
 };
 

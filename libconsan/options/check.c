@@ -77,9 +77,10 @@ bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e)
 	case offsetof(struct options, report):
 		return check_report(v, e);
 	case offsetof(struct options, shard):
-		if (options_shard(v, &sm, &shards))
+		if (options_shard(v, &sm, &shards) || options_shard_auto(v, &shards))
 			return true;
-		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N", v);
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--shard=%s: must be I/N with I from 1 to N, and N at "
+			"most %u, or auto, or auto/N", v, OPTIONS_SHARDS);
 	case offsetof(struct options, knob):
 		end = strchr(v, '=');
 		if (end && end > v && isdigit((unsigned char)end[1]))
@@ -126,7 +127,26 @@ bool options_shard(const char *text, unsigned *shard, unsigned *shards)
 
 	return isdigit((unsigned char)*text)
 		&& sscanf(text, "%u/%u%c", shard, shards, &rest) == 2
-		&& *shard >= 1 && *shard <= *shards;
+		&& *shard >= 1 && *shard <= *shards && *shards <= OPTIONS_SHARDS;
+}
+
+bool options_shard_auto(const char *text, unsigned *shards)
+{
+	char rest;
+
+	*shards = 0;
+	if (!strcmp(text, "auto"))
+		return true;
+	return !strncmp(text, "auto/", 5) && isdigit((unsigned char)text[5])
+		&& sscanf(text + 5, "%u%c", shards, &rest) == 1 && *shards >= 1 && *shards <= OPTIONS_SHARDS;
+}
+
+bool options_shards_schedules(const struct options *o)
+{
+	const bool explores = o->explore && o->backend != OPT_BACKEND_GPU
+		&& o->backend != OPT_BACKEND_GPU_EMULATED;
+
+	return explores && o->shard_by != SHARD_BY_LAUNCHES;
 }
 
 bool options_is_stdout(const char *path)

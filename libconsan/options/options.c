@@ -258,6 +258,9 @@ bool options_parse(struct options *o, const char *words, struct consan_err *e)
 
 bool options_agree(const struct options *o, struct consan_err *e)
 {
+	if (o->shard_by == SHARD_BY_SCHEDULES && !options_shards_schedules(o))
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "shard-by=schedules: needs --explore, on the cpu "
+			"backend");
 	if (!o->reads || o->backend == OPT_BACKEND_AUTO || o->backend == OPT_BACKEND_CPU)
 		return true;
 	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "reads=%s: instrumented kernels read what the "

@@ -21,6 +21,7 @@ enum { OPT_ASYNC_AUTO, OPT_ASYNC_LATE, OPT_ASYNC_EARLY, OPT_ASYNC_RANDOM };
 enum { API_ERRORS_NO, API_ERRORS_EXPLICIT, API_ERRORS_ALL };
 enum { BACKTRACE_YES, BACKTRACE_NO };
 enum { LIBRARY_KERNELS_REPORT, LIBRARY_KERNELS_IGNORE };
+enum { SHARD_BY_AUTO, SHARD_BY_LAUNCHES, SHARD_BY_SCHEDULES };
 enum { PRINT_INFO, PRINT_WARN, PRINT_ERROR }; /* in the order of enum severity */
 enum { DEMANGLE_FULL, DEMANGLE_SIMPLE, DEMANGLE_NO };
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -102,8 +103,13 @@ bool options_row(unsigned command, size_t k, struct options_row *out);
 /* "sm_90a", "compute_90a" or "90a"; false if it is none of these. */
 bool options_arch(const char *arch, unsigned *sm, char *suffix);
 
-/* Parses "2/4", the second of four. False unless 1 <= shard <= shards. */
+/* Parses "2/4", the second of four. False unless 1 <= shard <= shards <= OPTIONS_SHARDS. */
+#define OPTIONS_SHARDS 1000000u
 bool options_shard(const char *text, unsigned *shard, unsigned *shards);
+/* "auto", or "auto/4": *shards is 4, or 0. consan-run puts "2/4" in its place. */
+bool options_shard_auto(const char *text, unsigned *shards);
+/* Does --shard divide the schedules of --explore, and not the launches? */
+bool options_shards_schedules(const struct options *o);
 
 /* The path with %p replaced by pid and %% by %. The caller free()s it. */
 char *options_path(const char *pattern, long pid);

@@ -389,14 +389,16 @@ static void explore_launch(struct consan *c, const struct consan_launch *l, cons
 {
 	struct coverage *v = session_coverage(c, config->launch.kernel);
 	struct trial trial = { c, l, params, *config };
-	const struct explorer x = { try_schedule, &trial, c->opt.seed };
+	const struct explorer x = { try_schedule, &trial, c->opt.seed, c->part, c->parts };
+	const uint64_t mine = c->opt.explore / c->parts + (c->part <= c->opt.explore % c->parts);
 
 	if (l->kernel->info.coupled) {
-		explore_search(&x, (c->opt.explore + 1) / 2, out);
-		v->explored += out->all;
+		explore_search(&x, (mine + 1) / 2, out);
+		v->explored += out->all && c->parts == 1;
+		v->explored_shards += out->all && c->parts > 1;
 		v->explored_part += !out->all;
 	}
-	explore_seeds(&x, c->opt.explore - out->schedules, out);
+	explore_seeds(&x, mine - out->schedules, out);
 	v->schedules += out->schedules;
 	v->seeds += out->seeds;
 }
@@ -425,7 +427,7 @@ static void reverse_launch(struct consan *c, const struct consan_launch *l, cons
 	const struct check_config *config, struct explored *out)
 {
 	struct trial trial = { c, l, params, *config };
-	const struct explorer x = { try_schedule, &trial, c->opt.seed };
+	const struct explorer x = { try_schedule, &trial, c->opt.seed, 1, 1 };
 	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
 
 	explore_one(&x, c->opt.seed, &control, out);

@@ -127,8 +127,8 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 
 void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out)
 {
-	for (uint64_t k = 1; k <= n; k++)
-		explore_one(x, x->seed + k, NULL, out);
+	for (uint64_t k = 0; k < n; k++)
+		explore_one(x, x->seed + x->part + k * x->parts, NULL, out);
 	out->seeds += n;
 }
 

@@ -24,12 +24,13 @@ struct explorer {
 		const struct finding *const **found);
 	void *user;
 	uint64_t seed;               /* of the launch itself */
+	unsigned part, parts;        /* of the schedules, those of part `part`, from 1: no other part has them */
 };
 
 /* Systematic search (search.c): controlled schedules with at most FINDING_SWITCHES switches; `most`
- * bounds how many run. */
+ * bounds how many run of this part. */
 void explore_search(const struct explorer *x, uint64_t most, struct explored *out);
-/* The n seeds after that of the launch. */
+/* The first n seeds of this part after that of the launch. */
 void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out);
 void explored_free(struct explored *x);
 

@@ -81,7 +81,8 @@ struct consan {
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
-	unsigned shard, shards;    /* --shard=SHARD/SHARDS, from 1; 0: not given */
+	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
+	unsigned shard, shards, part, parts;
 	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };

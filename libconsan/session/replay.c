@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool write_reports(struct results *r, const struct options *o, int program,
+static bool write_reports(struct results *r, const struct options *o, const char *only, int program,
 	int *exit_status, struct consan_err *e)
 {
 	bool ok = true;
@@ -23,13 +23,13 @@ static bool write_reports(struct results *r, const struct options *o, int progra
 		ok = suppress_read(r, o->suppressions.at[i], e);
 	suppress_apply(r);
 	*exit_status = report_exit_status(r, o, program);
-	ok = report_write(r, o, e) && ok;
+	ok = (only ? report_file(r, o, only, e) : report_write(r, o, e)) && ok;
 	results_free(r);
 	return ok;
 }
 
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	const char *only, int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
 	struct consan_err *e)
 {
 	struct results r = { 0 };
@@ -40,7 +40,7 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 			ok = results_read(&r, record[i], e) && ok;
 	if (resolve)
 		results_map_hosts(&r, resolve, user);
-	return write_reports(&r, o, program, exit_status, e) && ok;
+	return write_reports(&r, o, only, program, exit_status, e) && ok;
 }
 
 /* ---- the report of an open session ---- */
@@ -269,5 +269,5 @@ bool consan_replay(const struct options *o, const char *path, int *exit_status,
 		snprintf(text, sizeof text, "the file is not as consan writes it: %s", stats.invalid);
 		results_add_remark(&p.results, RESULT_REMARK_note, text);
 	}
-	return write_reports(&p.results, o, 0, exit_status, e);
+	return write_reports(&p.results, o, NULL, 0, exit_status, e);
 }

@@ -48,26 +48,46 @@ static void add_successors(candidates *queue, const struct candidate *c, const s
 	}
 }
 
+/* The schedules with one switch are dealt out to the parts, and each part has those that follow from its
+ * own. */
+static void keep_part(candidates *queue, size_t from, const struct explorer *x)
+{
+	size_t kept = from;
+
+	for (size_t i = from; i < queue->n; i++)
+		if ((i - from) % x->parts == x->part - 1)
+			queue->at[kept++] = queue->at[i];
+	queue->n = kept;
+}
+
 void explore_search(const struct explorer *x, uint64_t most, struct explored *out)
 {
+	/* the schedule without switches shows the others, so each part runs it; it belongs to the first */
+	struct explored unowned = { 0 };
 	candidates queue = { 0 };
 	bool recorded = true;
+	size_t at;
 
 	vec_push(&queue, (struct candidate){ 0 });
-	for (size_t at = 0; at < queue.n && out->schedules < most; at++) {
+	for (at = 0; at < queue.n && most && out->schedules < most; at++) {
 		const struct candidate c = queue.at[at];
+		const bool owned = c.n || x->part == 1;
 		struct exec_steps steps = { 0 };
 		struct exec_control control = { .at = c.at, .n = c.n, .steps = &steps };
 
-		out->schedules++;
-		if (explore_one(x, x->seed, &control, out)) {
+		out->schedules += owned;
+		if (explore_one(x, x->seed, &control, owned ? out : &unowned)) {
 			recorded &= steps.n == steps.step.n;
 			if (c.n < FINDING_SWITCHES)
 				add_successors(&queue, &c, &steps);
+			if (!c.n)
+				keep_part(&queue, 1, x);
 		}
 		exec_steps_free(&steps);
 	}
-	out->all = recorded && out->schedules == queue.n && !out->lost;
+	out->lost += unowned.lost;
+	out->all = recorded && at == queue.n && !out->lost;
+	explored_free(&unowned);
 	vec_free(&queue);
 }
 

@@ -90,7 +90,9 @@ bool consan_check_options(const struct options *o, struct consan_err *e)
 	if (ok && (!o->devices || o->devices > EXEC_DEVICES))
 		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--devices=%llu: can be 1 to %u",
 			(unsigned long long)o->devices, EXEC_DEVICES);
-
+	if (ok && !strncmp(o->shard, "auto", 4))
+		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--shard=%s: only consan-run finds the launcher",
+			o->shard);
 	if (ok && *o->schedule && !schedule_parse(o->schedule, &schedule))
 		ok = err_set(e, CONSAN_ERR_OPTION, 0, 0, "--schedule=%s: expected LAUNCH:STEP@WARP,... "
 			"or LAUNCH:reverse", o->schedule);
@@ -123,7 +125,11 @@ struct consan *consan_open(const char *words, struct consan_err *e)
 		schedule_parse(c->opt.schedule, &c->schedule);
 	for (size_t i = 0; ok && i < c->opt.suppressions.n; i++)
 		ok = suppress_read(&c->suppressions, c->opt.suppressions.at[i], e);
-	options_shard(c->opt.shard, &c->shard, &c->shards);
+	c->part = c->parts = 1;
+	if (options_shards_schedules(&c->opt))
+		options_shard(c->opt.shard, &c->part, &c->parts);
+	else
+		options_shard(c->opt.shard, &c->shard, &c->shards);
 	if (c->opt.library_path.n)
 		site_libraries(c->opt.library_path.at, c->opt.library_path.n);
 	c->recorders = recorders_open((uint32_t)c->opt.history);

@@ -128,13 +128,13 @@ void consan_remark(struct consan *c, enum consan_remark kind, const char *text);
 
 /* ---- from the records of all processes to reports and exit status ---- */
 /* Reads record files (results.h), writes the reports that the options ask for (text on stderr
- * or --log-file, --report), and sets *exit_status to the exit status of consan-run: `program`,
+ * or --log-file, --report; only: into this file and no other, unless it is NULL), and sets *exit_status to the exit status of consan-run: `program`,
  * the status of the program under test, the --error-exitcode, or CONSAN_EXIT_UNCHECKED. resolve:
  * called for each call stack of the host; returns one with lines; or NULL. A path
  * that does not exist belongs to a process that did not use consan. False: a record file could
  * not be read or a report not be written; *exit_status is set all the same. */
 bool consan_report(const struct options *o, const char *const *record, size_t nrecords,
-	int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
+	const char *only, int program, uint32_t (*resolve)(void *user, uint32_t site), void *user, int *exit_status,
 	struct consan_err *e);
 /* Checks the events in a file that --save wrote. Otherwise like consan_report(). */
 bool consan_replay(const struct options *o, const char *path, int *exit_status,

@@ -243,6 +243,27 @@ static const char *changed_source(const struct results *r, const struct finding 
 	return changed;
 }
 
+static bool is_named_before(const struct results *r, size_t i)
+{
+	const struct result_process *p = &r->process.at[i];
+
+	for (size_t k = 0; k < i; k++)
+		if (!strcmp(r->process.at[k].program, p->program) && !strcmp(r->process.at[k].device, p->device))
+			return true;
+	return false;
+}
+
+static void add_processes(struct page *p, const struct results *r)
+{
+	for (size_t i = 0; i < r->process.n; i++) {
+		if (!*r->process.at[i].device || is_named_before(r, i))
+			continue;
+		page_indent(p, 0);
+		page_add(p, BOLD, "%s", r->process.at[i].program);
+		page_add(p, PLAIN, " on %s", r->process.at[i].device);
+	}
+}
+
 void report_text(const struct results *r, const struct options *o, bool color,
 	unsigned width, FILE *out)
 {
@@ -279,13 +300,7 @@ void report_text(const struct results *r, const struct options *o, bool color,
 			changed = changed_source(r, &f[j], changed);
 		}
 	}
-	for (size_t i = 0; i < r->process.n; i++) {
-		if (!*r->process.at[i].device)
-			continue;
-		page_indent(&p, 0);
-		page_add(&p, BOLD, "%s", r->process.at[i].program);
-		page_add(&p, PLAIN, " on %s", r->process.at[i].device);
-	}
+	add_processes(&p, r);
 	add_coverage(&p, r, o);
 	text_banks(&p, r, o);
 	add_remarks(&p, r);

@@ -71,6 +71,9 @@ $(BUILD)/tests/cuda/async: tests/cuda/async.cu
 $(BUILD)/tests/cuda/driver: tests/cuda/driver.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+$(BUILD)/tests/cuda/ranks: tests/cuda/ranks.c | $(CUDA_STUB)
+	@mkdir -p $(@D)
+	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 
 $(BUILD)/tests/cuda/machine: tests/cuda/machine.cu
 	@mkdir -p $(@D)

@@ -383,7 +383,7 @@ bool rj_bank_use(const json_t *o, const struct rj_known *k, struct bank_use *u)
 
 #define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \
 	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns) \
-	X(explored) X(explored_part) X(schedules) X(seeds)
+	X(explored) X(explored_shards) X(explored_part) X(schedules) X(seeds)
 
 json_t *results_coverage_json(const struct coverage *c)
 {

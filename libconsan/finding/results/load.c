@@ -45,9 +45,24 @@ static bool load_coverage(struct results *r, const json_t *o)
 	return true;
 }
 
+#define LAUNCHES_KEPT 20000u /* of merged reports, the first ones */
+#define LAUNCHES_MOST 40000u /* ... with later ones that did not end well */
+
+/* The coverage counts all launches; the list is of some. */
+static bool keeps_launch(const struct results *r, const json_t *o)
+{
+	if (r->launch.n < LAUNCHES_KEPT)
+		return true;
+	return strcmp(rj_text(o, "status"), "ok") && r->launch.n < LAUNCHES_MOST;
+}
+
 static bool load_launch(struct results *r, const json_t *o)
 {
-	struct result_launch l = {
+	struct result_launch l;
+
+	if (!keeps_launch(r, o))
+		return true;
+	l = (struct result_launch){
 		.pid = (int64_t)rj_number(o, "pid"), .id = (uint32_t)rj_number(o, "id"),
 		.kernel = keep(o, "kernel"), .seed = rj_number(o, "seed"),
 		.status = keep(o, "status"),

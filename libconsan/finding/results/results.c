@@ -450,6 +450,7 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 		have->gpu_timed += c->gpu_timed;
 		have->gpu_ns += c->gpu_ns;
 		have->explored += c->explored;
+		have->explored_shards += c->explored_shards;
 		have->explored_part += c->explored_part;
 		have->schedules += c->schedules;
 		have->seeds += c->seeds;

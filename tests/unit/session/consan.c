@@ -254,7 +254,7 @@ Test(consan, records_and_replay_agree)
 	cr_assert_eq(status, 66);
 	cr_assert_eq(stat(json, &st), 0);
 	cr_assert_gt(st.st_size, 100);
-	cr_assert(consan_report(&o, (const char *const[]){ records, "/nonexistent" }, 2, 0,
+	cr_assert(consan_report(&o, (const char *const[]){ records, "/nonexistent" }, 2, NULL, 0,
 		NULL, NULL, &status, &e), "%s", e.text);
 	cr_assert_eq(status, 66);
 	options_free(&o);

@@ -4,11 +4,13 @@
 #include "libconsan/event/site.h"
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/finding/types.h"
+#include "libconsan/session/explore.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define MISSING_BARRIER "tests/cases/schedule/cs102_second_grid_barrier_missing.ptx"
 #define LOCKS "tests/cases/schedule/cs702_locks_in_two_orders.ptx"
@@ -186,6 +188,86 @@ Test(schedule, a_bound_that_is_reached_is_reported)
 	cr_assert_eq(v->schedules, 2);
 	cr_assert_eq(v->seeds, 2);
 	run_close(&r);
+}
+
+/* Shards have the schedules of the whole exploration: none is missing, none runs twice. */
+static void divide(const char *path)
+{
+	struct run r = run(path, RACY, "explore=200");
+	uint64_t schedules = 0, seeds = 0, whole;
+	const struct finding *const *f;
+	const struct coverage *v;
+	bool found = false;
+	char options[64];
+
+	cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+	cr_assert_eq(v->explored, 1);
+	whole = v->schedules;
+	cr_assert_gt(whole, 2);
+	run_close(&r);
+	for (unsigned i = 1; i <= 3; i++) {
+		snprintf(options, sizeof options, "explore=200 shard=%u/3", i);
+		r = run(path, RACY, options);
+		cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+		cr_assert_eq(v->skipped, 0);
+		cr_assert_eq(v->explored, 0);
+		cr_assert_eq(v->explored_shards, 1);
+		cr_assert_eq(v->explored_part, 0);
+		schedules += v->schedules;
+		seeds += v->seeds;
+		found |= consan_raw_findings(r.c, &f) > 0;
+		run_close(&r);
+	}
+	cr_assert_eq(schedules, whole);
+	cr_assert_eq(schedules + seeds, 200);
+	cr_assert(found);
+}
+
+Test(schedule, shards_divide_the_schedules, .timeout = 120)
+{
+	const struct coverage *v;
+	struct run r;
+
+	divide(CLAIMED);
+	divide(LOCKS);
+	/* more shards than schedules */
+	r = run(CLAIMED, RACY, "explore=2 shard=3/3");
+	cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+	cr_assert_eq(v->schedules + v->seeds, 0);
+	cr_assert_eq(v->explored_shards, 0);
+	run_close(&r);
+	r = run(CLAIMED, RACY, "explore=2 shard=3/3 shard-by=launches");
+	cr_assert_eq(consan_raw_coverage(r.c, &v), 1);
+	cr_assert_eq(v->skipped, 1);
+	run_close(&r);
+}
+
+/* Counts the seeds in memory that the copies of the process share. */
+static size_t count_seed(void *user, uint64_t seed, const struct exec_control *control,
+	const struct finding *const **found)
+{
+	(void)control;
+	(void)found;
+	((unsigned char *)user)[seed]++;
+	return 0;
+}
+
+Test(schedule, each_seed_is_of_one_shard)
+{
+	unsigned char *seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct explored out = { 0 };
+
+	cr_assert_neq(seen, MAP_FAILED);
+	for (unsigned part = 1; part <= 7; part++) {
+		const struct explorer x = { count_seed, seen, 100, part, 7 };
+
+		explore_seeds(&x, 50 / 7 + (part <= 50 % 7), &out);
+	}
+	cr_assert_eq(out.seeds, 50);
+	for (unsigned seed = 0; seed < 4096; seed++)
+		cr_assert_eq(seen[seed], seed > 100 && seed <= 150, "seed %u: %u", seed, seen[seed]);
+	explored_free(&out);
+	munmap(seen, 4096);
 }
 
 Test(schedule, malformed)
