@@ -88,6 +88,36 @@ static void on_range(void *user, const struct check_range *r)
 			| (r->observes ? ORDER_OBSERVES : 0) }));
 }
 
+void session_launches_end(struct consan *c)
+{
+	while (c->launched.n)
+		order_op_put(c->order, c->launched.at[--c->launched.n].op);
+}
+
+/* The launch begins. If no other one is suspended, it does not run beside earlier ones. */
+void session_launches(struct consan *c, struct order_op *op, uint32_t launch)
+{
+	if (!c->paused)
+		session_launches_end(c);
+	if (op)
+		vec_push(&c->launched, ((struct launched){ launch, order_op_get(c->order, op) }));
+}
+
+static struct order_op *op_of(const struct consan *c, uint32_t launch)
+{
+	for (size_t i = c->launched.n; i-- > 0;)
+		if (c->launched.at[i].id == launch)
+			return c->launched.at[i].op;
+	return NULL;
+}
+
+bool session_before(void *user, uint32_t first, uint32_t then)
+{
+	const struct order_op *a = op_of(user, first), *b = op_of(user, then);
+
+	return !a || !b || order_before(a, b, ORDER_PROMISED);
+}
+
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch)
 {
 	struct ranges ranges = { 0 };
