@@ -43,23 +43,23 @@ enum phase { START, MIDDLE, END, PHASES };
 
 #define BUGS(BUG) \
 	BUG(start_relaxed, CS1002, "", "the signals of the start barrier are relaxed") \
-	BUG(start_of_gpu_scope, CS1002, "", "the signals of the start barrier have scope gpu") \
-	BUG(acquire_of_gpu_scope, CS1002, "", "only the acquires of the start barrier have scope gpu") \
+	BUG(start_of_gpu_scope, CS222, "", "the signals of the start barrier have scope gpu") \
+	BUG(acquire_of_gpu_scope, CS222, "", "only the acquires of the start barrier have scope gpu") \
 	BUG(no_start, CS1002, "", "peers are read without a start barrier") \
 	BUG(start_stale, CS1002, "", "the start barrier waits for the previous round") \
 	BUG(signal_early, CS1002, "", "no __syncthreads before the signals: stages of other threads") \
 	BUG(wait_by_one_warp, CS1002, "", "no __syncthreads after the signals") \
 	BUG(no_end, CS1002, "", "no end barrier: a stage is refilled while peers read it") \
 	BUG(end_relaxed, CS1002, "", "the signals of the end barrier are relaxed") \
-	BUG(end_of_gpu_scope, CS1002, "", "the signals of the end barrier have scope gpu") \
+	BUG(end_of_gpu_scope, CS222, "", "the signals of the end barrier have scope gpu") \
 	BUG(no_middle, CS1002, "--shots=two", "parts are gathered before they are summed") \
 	BUG(middle_relaxed, CS1002, "--shots=two", "the signals between the shots are relaxed") \
-	BUG(middle_of_gpu_scope, CS1002, "--shots=two", "the signals between the shots have scope gpu") \
+	BUG(middle_of_gpu_scope, CS222, "--shots=two", "the signals between the shots have scope gpu") \
 	BUG(last_rank_not_awaited, CS1002, "", "the start barrier does not wait for the last rank") \
-	BUG(signal_to_self, CS1020, "", "each rank signals to its own flags instead of its peers'") \
-	BUG(flags_reset, CS1020, "", "a rank resets its flags after the end barrier, and loses a signal") \
+	BUG(signal_to_self, CS702, "", "each rank signals to its own flags instead of its peers'") \
+	BUG(flags_reset, CS702, "", "a rank resets its flags after the end barrier, and loses a signal") \
 	BUG(no_peer_access, CS908, "", "rank 1 has no access to the memory of rank 0") \
-	BUG(launched_in_turn, CS1020, "", "the host waits for rank 0 before it launches rank 1") \
+	BUG(launched_in_turn, CS702, "", "the host waits for rank 0 before it launches rank 1") \
 	BUG(two_streams, CS1001, "", "two streams use one communicator at the same time") \
 	BUG(flags_cleared_late, CS1001, "", "rank 1 clears its flags when rank 0 may already run") \
 	BUG(input_not_awaited, CS1002, "", "the kernel does not wait for its input") \
@@ -99,10 +99,10 @@ __device__ static void meet(const struct group &g, int rank, enum phase phase, u
 	if (t < g.ranks) {
 		const int to = bug.is(signal_to_self) ? rank : t;
 
-		// @bug flags_cleared_late CS1001
+		// @bug flags_cleared_late CS1001 @bug no_peer_access CS908
 		flag_set(&g.signals[to]->flag[phase][blockIdx.x][rank], round, set);
 		if (!(start && bug.is(last_rank_not_awaited) && t == g.ranks - 1))
-			// @bug signal_to_self CS1020 @bug flags_reset CS1020 @bug launched_in_turn CS1020
+			// @bug signal_to_self CS702 @bug flags_reset CS702 @bug launched_in_turn CS702
 			flag_await(&own[t], round - (start && bug.is(start_stale)), get);
 		if (end && bug.is(flags_reset) && t != rank)
 			flag_set(&g.signals[rank]->flag[START][blockIdx.x][t], 0, FLAG_SYS);
@@ -117,10 +117,10 @@ __device__ static float sum_at(const struct group &g, uint32_t i)
 	float sum = 0;
 
 	for (int k = 0; k < g.ranks; k++)
-		// @bug start_relaxed CS1002 @bug start_of_gpu_scope CS1002 @bug acquire_of_gpu_scope CS1002
+		// @bug start_relaxed CS1002 @bug start_of_gpu_scope CS222 @bug acquire_of_gpu_scope CS222
 		// @bug no_start CS1002 @bug start_stale CS1002 @bug signal_early CS1002
 		// @bug wait_by_one_warp CS1002 @bug no_end CS1002 @bug end_relaxed CS1002
-		// @bug end_of_gpu_scope CS1002 @bug last_rank_not_awaited CS1002 @bug no_peer_access CS908
+		// @bug end_of_gpu_scope CS222 @bug last_rank_not_awaited CS1002
 		sum += g.stage[k][i];
 	return sum;
 }
@@ -134,10 +134,10 @@ allreduce(struct group g, int rank, const float *in, float *out, uint32_t n, uin
 
 	for (uint32_t round = from; round < to; round++, in += n, out += n) {
 		for (uint32_t i = first + threadIdx.x; i < first + chunk; i += THREADS)
-			// @bug start_relaxed CS1002 @bug start_of_gpu_scope CS1002
-			// @bug acquire_of_gpu_scope CS1002 @bug no_start CS1002 @bug start_stale CS1002
+			// @bug start_relaxed CS1002 @bug start_of_gpu_scope CS222
+			// @bug acquire_of_gpu_scope CS222 @bug no_start CS1002 @bug start_stale CS1002
 			// @bug signal_early CS1002 @bug wait_by_one_warp CS1002 @bug no_end CS1002
-			// @bug end_relaxed CS1002 @bug end_of_gpu_scope CS1002
+			// @bug end_relaxed CS1002 @bug end_of_gpu_scope CS222
 			// @bug last_rank_not_awaited CS1002 @bug two_streams CS1001
 			// @bug input_not_awaited CS1002 @bug input_event_early CS1002
 			// @bug input_event_of_peer CS1002
@@ -150,12 +150,12 @@ allreduce(struct group g, int rank, const float *in, float *out, uint32_t n, uin
 				out[i] = sum_at(g, i);
 		} else {
 			for (uint32_t i = threadIdx.x; i < part; i += THREADS)
-				// @bug no_middle CS1002 @bug middle_relaxed CS1002 @bug middle_of_gpu_scope CS1002
+				// @bug no_middle CS1002 @bug middle_relaxed CS1002 @bug middle_of_gpu_scope CS222
 				g.part[rank][blockIdx.x * part + i] = sum_at(g, first + rank * part + i);
 			if (!bug.is(no_middle))
 				meet(g, rank, MIDDLE, round, bug);
 			for (uint32_t i = threadIdx.x; i < chunk; i += THREADS)
-				// @bug no_middle CS1002 @bug middle_relaxed CS1002 @bug middle_of_gpu_scope CS1002
+				// @bug no_middle CS1002 @bug middle_relaxed CS1002 @bug middle_of_gpu_scope CS222
 				out[first + i] = g.part[i / part][blockIdx.x * part + i % part];
 		}
 		if (!bug.is(no_end))
@@ -312,7 +312,7 @@ template <class Bug> static void launch(struct comm *c, Bug bug)
 
 	if (bug.is(flags_cleared_late)) {
 		CUDA(cudaSetDevice(1));
-		// @bug flags_cleared_late CS1001
+		// @bug flags_cleared_late CS1001 @bug no_peer_access CS908
 		CUDA(cudaMemsetAsync(c->g.signals[1], 0, sizeof *c->g.signals[1], c->rank[1].compute));
 	}
 	for (int d = 0; d < ranks; d++)
@@ -326,6 +326,10 @@ template <class Bug> static void launch(struct comm *c, Bug bug)
 			if (bug.is(launched_in_turn))
 				CUDA(cudaStreamSynchronize(c->rank[d].compute));
 		}
+	for (int d = 0; d < ranks && bug.is(two_streams); d++) {
+		CUDA(cudaEventRecord(c->rank[d].fetched_it, c->rank[d].other));
+		CUDA(cudaStreamWaitEvent(c->rank[d].compute, c->rank[d].fetched_it));
+	}
 	for (int d = 0; d < ranks; d++)
 		store(c, d, bug);
 	compare(c, bug);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_GRIDS = 256 }; /* of a set; then it ends when none runs */
+
 struct beside_grid {
 	struct past_grid grid;
 	struct foreign *left;    /* what its threads knew when they exited */
@@ -53,6 +55,25 @@ static uint64_t clusters_of(const struct launch_info *l)
 	return 2 * (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 }
 
+static bool all_before(const struct check *k, const struct beside *b)
+{
+	for (size_t i = 0; i < b->grid.n; i++)
+		if (!is_before(k, b->grid.at[i]))
+			return false;
+	return true;
+}
+
+void beside_drop(struct beside **running)
+{
+	struct beside *b = *running;
+
+	if (!b || b->running)
+		return;
+	global_shadow_close(b->shadow);
+	beside_free(b);
+	*running = NULL;
+}
+
 void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 {
 	const struct launch_info *l = &k->config.launch;
@@ -60,6 +81,10 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 	struct beside_grid *new = base_alloc(sizeof *new);
 	struct beside *b = running ? *running : NULL;
 
+	if (b && !b->running && all_before(k, b)) {
+		beside_drop(running);
+		b = NULL;
+	}
 	if (b && (b->shape != shape_of(l) || b->end + clusters_of(l) > UINT32_MAX / 2)) {
 		b = NULL;
 		running = NULL;
@@ -106,6 +131,8 @@ bool beside_end(struct check *k, struct beside **running)
 	foreign_put(k->global->start);
 	if (--b->running)
 		return false;
+	if (running && *running == b && b->grid.n > 1 && b->grid.n < MOST_GRIDS)
+		return false; /* later grids may not be ordered after all of them */
 	if (running && *running == b)
 		*running = NULL;
 	beside_free(b);

@@ -1,7 +1,7 @@
 /* beside: grids that run at the same time, and synchronize through memory.
  *
  * A grid that cannot go on is suspended, and others run (exec_observer). From the first one's begin
- * until none is left, they share the shadow of global memory and the locations of synchronization,
+ * until none is left, and none comes that is not ordered after all of them, they share the shadow of global memory and the locations of synchronization,
  * and their clusters are numbered one after the other, so that grids are ordered by release and
  * acquire patterns as clusters of one grid are. Between devices, patterns need scope sys.
  *
@@ -45,8 +45,10 @@ struct beside {
 /* Of a check's global: joins those that run, or begins alone. running: the table's; NULL inside:
  * none. sets: counts them. Called under the lock of the table of grids. */
 void beside_begin(struct check *k, struct beside **running, uint32_t *sets);
-/* Returns whether it was the last one; the shadow then belongs to the caller. */
+/* Returns whether the set ends; the shadow then belongs to the caller. */
 bool beside_end(struct check *k, struct beside **running);
+/* Ends the set if none runs. */
+void beside_drop(struct beside **running);
 /* No other grid has run at the same time. */
 bool beside_alone(const struct check *k);
 

@@ -40,6 +40,8 @@ void grid_table_end(struct grid_table *t, uint64_t queue, bool all)
 	for (size_t i = t->chain.n; i-- > 0;)
 		if (all || t->chain.at[i].queue == queue)
 			drop(t, i);
+	if (all)
+		beside_drop(&t->running);
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -523,12 +523,7 @@ enum consan_status consan_launch_op(struct consan *c, const struct consan_launch
 	if (checked) {
 		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
-		session_launches(c, op, config.launch.id);
-		config.before = op ? session_before : NULL;
-		check = check_open(&config);
-		config.before = NULL;
-		if (op)
-			order_op_beside(op, check_beside(check));
+		check = session_check(c, &config, op);
 		if (c->save)
 			event_writer_launch(c->save, &config.launch);
 	}
