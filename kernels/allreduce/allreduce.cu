@@ -312,7 +312,7 @@ template <class Bug> static void launch(struct comm *c, Bug bug)
 
 	if (bug.is(flags_cleared_late)) {
 		CUDA(cudaSetDevice(1));
-		// @bug flags_cleared_late CS1001 @bug no_peer_access CS908
+		// @bug flags_cleared_late CS1001
 		CUDA(cudaMemsetAsync(c->g.signals[1], 0, sizeof *c->g.signals[1], c->rank[1].compute));
 	}
 	for (int d = 0; d < ranks; d++)

@@ -146,14 +146,15 @@ static void pipeline_close(struct pipeline *p)
 	free(p->result);
 }
 
-static void fill(struct pipeline *p, uint32_t chunk)
+/* Not inlined: the lines of host accesses are then exact. */
+__attribute__((noinline)) static void fill(struct pipeline *p, uint32_t chunk)
 {
 	for (uint32_t i = 0; i < p->n; i++)
 		// @bug refilled_early CS1003 @bug graph_refilled_early CS1003
 		p->in[chunk % HOST_SLOTS][i] = harness_value(1, (uint64_t)chunk * p->n + i);
 }
 
-static void take(struct pipeline *p, uint32_t chunk)
+__attribute__((noinline)) static void take(struct pipeline *p, uint32_t chunk)
 {
 	for (uint32_t i = 0; i < p->n; i++)
 		// @bug stored_early CS1003 @bug result_read_early CS1003

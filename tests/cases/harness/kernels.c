@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_BUGS 400
+#define MAX_BUGS 600
 
 static const struct { const char *program; unsigned groups; const char *headline; } grouped[] = {
 #define GROUPED(program, groups, headline, why) { program, groups, headline },
@@ -34,7 +34,8 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/mlp/fused_mlp",
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
 	"kernels/tcgen05_gemm/tcgen05_gemm", "kernels/tcgen05_gemm/scaled_gemm",
-	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx" };
+	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx",
+	"kernels/allreduce/allreduce", "kernels/pipeline/pipeline" };
 
 /* Rules that are only raised with an option */
 static const struct { const char *rule, *option; } enabled[] = {
@@ -94,6 +95,8 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --group=1 --m=200 --n=520 --k=3104 --ctas=1" },
 	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --n=520 --k=3104 --ctas=2" },
 	{ "kernels/tcgen05_gemm/clc_gemm", "--group=1 --m=600 --n=1000 --k=400" },
+	{ "kernels/allreduce/allreduce", "--shots=two --n=1000" },
+	{ "kernels/pipeline/pipeline", "--form=graph" },
 	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
 	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
 	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
@@ -205,6 +208,20 @@ static void judge_bug(const struct planted *p, const json_t *report, const unsig
 	for (unsigned i = 0; i < n; i++)
 		cr_expect(reported(report, p->rule, p->source, line[i]), "%s --bug=%s: no %s at %s:%u",
 			p->kernel, p->bug, p->rule, p->source, line[i]);
+}
+
+/* Calls of the host: no edit of PTX repairs them. */
+static bool is_of_host(const struct planted *p)
+{
+	return !strncmp(p->rule, "CS10", 4) && strlen(p->rule) == 6;
+}
+
+/* The accesses of operations, and grids that run at the same time, are compared by the executor's
+ * backend only. */
+static bool is_of_operations(const char *kernel)
+{
+	return !strcmp(kernel, "allreduce/allreduce") || !strcmp(kernel, "pipeline/pipeline")
+		|| !strcmp(kernel, "gather_gemm/gather_gemm") || !strcmp(kernel, "ring_attention/ring_attention");
 }
 
 /* The edit is at least as good as the table says. */
@@ -389,8 +406,14 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 
 	judge_bug(p, report, line, n);
 	snprintf(program, sizeof program, "%s %s", kernel, p->bug);
-	judge_edit(program, p, report, line, n);
+	if (!is_of_host(p))
+		judge_edit(program, p, report, line, n);
 	judge_groups(program, p->rule, report);
+	if (is_of_operations(kernel)) {
+		found_drop(&cpu);
+		json_decref(report);
+		return;
+	}
 	snprintf(options, sizeof options, "--backend=gpu-emulated %s", option_of(p->rule));
 	emulation = run_kernel(p, options, false, &status);
 	emulated = found_of_report(emulation);
@@ -434,6 +457,9 @@ Test(kernels, edits_of_most_bugs)
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernels); i++)
 		n += list_bugs(kernels[i], list + n, MAX_BUGS - n);
+	for (size_t i = n; i-- > 0;)
+		if (is_of_host(&list[i]))
+			list[i] = list[--n];
 	for (; (row = bug_edit_row(rows)); rows++) {
 		is_clean += row->what == CLEAN;
 		is_near += row->what == CLEAN || row->where == NEAR;
