@@ -8,7 +8,8 @@ KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/fallback/fallback kernels/tcgen05_gemm/tcgen05_gemm \
 	kernels/tcgen05_gemm/scaled_gemm kernels/tcgen05_gemm/clc_gemm \
 	kernels/attention/blackwell kernels/allreduce/allreduce \
-	kernels/pipeline/pipeline
+	kernels/pipeline/pipeline kernels/distributed/gather_gemm \
+	kernels/distributed/ring_attention
 
 kernels: $(KERNELS:%=$(BUILD)/%)
 

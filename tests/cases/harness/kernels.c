@@ -35,7 +35,8 @@ static const char *const kernels[] = { "kernels/hgemm/hgemm", "kernels/ring/ring
 	"kernels/attention/hopper", "kernels/attention/mesh_kv", "kernels/attention/mesh_mlo",
 	"kernels/tcgen05_gemm/tcgen05_gemm", "kernels/tcgen05_gemm/scaled_gemm",
 	"kernels/tcgen05_gemm/clc_gemm", "kernels/attention/blackwell", "cases/cxx/libcuxx",
-	"kernels/allreduce/allreduce", "kernels/pipeline/pipeline" };
+	"kernels/allreduce/allreduce", "kernels/pipeline/pipeline",
+	"kernels/distributed/gather_gemm", "kernels/distributed/ring_attention" };
 
 /* Rules that are only raised with an option */
 static const struct { const char *rule, *option; } enabled[] = {
@@ -96,7 +97,11 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/tcgen05_gemm/scaled_gemm", "--format=nvfp4 --n=520 --k=3104 --ctas=2" },
 	{ "kernels/tcgen05_gemm/clc_gemm", "--group=1 --m=600 --n=1000 --k=400" },
 	{ "kernels/allreduce/allreduce", "--shots=two --n=1000" },
+	{ "kernels/allreduce/allreduce", "--ranks=4" },
+	{ "kernels/allreduce/allreduce", "--ranks=3 --shots=two --n=600" },
 	{ "kernels/pipeline/pipeline", "--form=graph" },
+	{ "kernels/distributed/gather_gemm", "--ranks=4 --products=3" },
+	{ "kernels/distributed/ring_attention", "--ranks=4 --rows=40" },
 	{ "kernels/fallback/fallback", "" }, { "kernels/fallback/fallback", "--form=counted" },
 	{ "kernels/fallback/fallback", "--form=scratch" }, { "kernels/fallback/fallback", "--form=dsmem" },
 	{ "kernels/fallback/fallback", "--form=atomic" }, { "kernels/fallback/fallback", "--form=rank" },
@@ -221,7 +226,7 @@ static bool is_of_host(const struct planted *p)
 static bool is_of_operations(const char *kernel)
 {
 	return !strcmp(kernel, "allreduce/allreduce") || !strcmp(kernel, "pipeline/pipeline")
-		|| !strcmp(kernel, "gather_gemm/gather_gemm") || !strcmp(kernel, "ring_attention/ring_attention");
+		|| !strncmp(kernel, "distributed/", 12);
 }
 
 /* The edit is at least as good as the table says. */
@@ -310,8 +315,9 @@ static json_t *run_kernel(const struct planted *p, const char *options, bool all
 		add_reports(&written, base);
 	snprintf(program, sizeof program, "%s %s", strchr(p->kernel, '/') + 1, p->bug);
 	tried = all && bug_edit_of(program).what == CLEAN;
-	*status = shell("%s/consan-run --quiet --log-file=/dev/null --verify-fixes=%s --report=%s "
-		"%s %s -- %s/%s %s %s%s 2>&1", build, tried ? "yes" : "no", out, written.at, options, build,
+	*status = shell("%s/consan-run --quiet --devices=%d --log-file=/dev/null --verify-fixes=%s --report=%s "
+		"%s %s -- %s/%s %s %s%s 2>&1", build, strstr(p->args, "--ranks") ? 4 : 2,
+		tried ? "yes" : "no", out, written.at, options, build,
 		p->kernel, p->args, *p->bug ? "--bug=" : "", p->bug);
 	report = json_load_file(out, 0, &why);
 	cr_assert(report, "%s --bug=%s: no report: %s\n%s", p->kernel, p->bug, why.text, output);
