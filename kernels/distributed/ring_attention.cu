@@ -43,9 +43,10 @@ template <class Bug>
 __global__ void attend(const float *q, const float *kv, float *o, float *ml, int rows, bool first, bool last, Bug bug)
 {
 	const float *k = kv, *v = kv + rows * D;
-	float m = -INFINITY, l = 0, acc[D] = {};
 
 	for (int i = threadIdx.x; i < rows; i += blockDim.x) {
+		float m = -INFINITY, l = 0, acc[D] = {};
+
 		if (!first) {
 			m = ml[2 * i];
 			l = ml[2 * i + 1];
