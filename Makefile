@@ -40,7 +40,7 @@ CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -I. -O2 -g -fPIC -fvisibility=hidden -pthrea
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(CFLAGS)
 LIBS = -ljansson -llz4 -lzstd -lm -lpthread -ldl
 LIBS_STATIC = -Wl,-Bstatic -ljansson -llz4 -lzstd -Wl,-Bdynamic -lm -lpthread -ldl
-NVCCFLAGS = -O3 -std=c++17 -lineinfo -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
+NVCCFLAGS = -O3 -std=c++17 -lineinfo -Xcompiler -g1 -gencode=arch=compute_90a,code=[sm_90a,compute_90a]
 VERSION := $(shell sed -n 's/^.define CONSAN_VERSION "\(.*\)"/\1/p' libconsan/consan.h)
 comma = ,
 

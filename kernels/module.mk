@@ -7,7 +7,9 @@ KERNELS = kernels/hgemm/hgemm kernels/ring/ring kernels/wgmma_gemm/wgmma_gemm \
 	kernels/attention/hopper kernels/attention/mesh_kv kernels/attention/mesh_mlo \
 	kernels/fallback/fallback kernels/tcgen05_gemm/tcgen05_gemm \
 	kernels/tcgen05_gemm/scaled_gemm kernels/tcgen05_gemm/clc_gemm \
-	kernels/attention/blackwell
+	kernels/attention/blackwell kernels/allreduce/allreduce \
+	kernels/pipeline/pipeline kernels/distributed/gather_gemm \
+	kernels/distributed/ring_attention
 
 kernels: $(KERNELS:%=$(BUILD)/%)
 

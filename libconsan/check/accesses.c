@@ -2,6 +2,7 @@
 #include "global.h"
 
 struct visit {
+	const struct check *check;
 	uint32_t first;          /* cluster of this launch */
 	void (*each)(void *user, const struct check_range *r);
 	void *user;
@@ -15,7 +16,7 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 	struct check_range x = { .site = r->site, .write = r->flags & GR_WRITE,
 		.strong = r->flags & GR_STRONG && r->scope >= 2 };
 
-	if (r->cluster < v->first)
+	if (r->cluster < v->first || beside_other(v->check, r->cluster))
 		return;
 	x.system = x.strong && r->flags & GR_SYSTEM;
 	x.observes = x.strong && (!(r->flags & GR_WRITE) || r->flags & GR_RMW)
@@ -39,7 +40,7 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 
 void check_accesses(struct check *k, void (*each)(void *user, const struct check_range *r), void *user)
 {
-	struct visit v = { .each = each, .user = user };
+	struct visit v = { .check = k, .each = each, .user = user };
 
 	if (!k->global)
 		return;

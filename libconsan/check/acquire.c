@@ -20,6 +20,7 @@ struct read {                    /* one element, by lanes of one instruction */
 
 /* The chain's newest write; locations of global memory: a copy of the launch's. */
 struct chain {
+	unsigned needed;         /* scope, of global memory: sys if it is of another device */
 	bool observed;           /* the read is morally strong to it */
 	uint32_t number;
 };
@@ -73,17 +74,21 @@ static void take_heads(struct cluster *c, const struct read *r, const struct cha
 	frontier_put(&c->space, others);
 }
 
-/* What other clusters released: wide, or narrower sets, which only explain. */
+/* What other clusters released: wide, or narrower sets, which only explain. From another device,
+ * only what was released at system scope: `system`. */
 static void take_wide(struct cluster *c, const struct read *r, const struct chain *chain,
-	struct foreign *wide, uint32_t site)
+	struct foreign *wide, struct foreign *system, uint32_t site)
 {
+	const bool far = chain->needed == SCOPE_SYS;
 	struct frontier *f;
 
 	if (!wide || (wide->n == 1 && wide->at[0].cluster == c->number))
 		return; /* the cluster's own heads say more */
-	if (!chain->observed || (r->acquires && r->scope < SCOPE_GPU))
+	if (!chain->observed || (r->acquires && r->scope < chain->needed) || (far && wide != system))
 		global_note_narrow(c, wide, site, r->e->site);
-	if (!chain->observed)
+	if (far)
+		wide = system;
+	if (!chain->observed || !wide)
 		return;
 	if (!r->acquires)
 		global_note_unfenced(c, wide, site, r->e);
@@ -91,7 +96,7 @@ static void take_wide(struct cluster *c, const struct read *r, const struct chai
 	foreign_learn(&c->space, f, wide, c->number);
 	if (r->e->kind == EV_OBSERVED)
 		frontier_forget(f, r->w->index);
-	take(c, r, f, SCOPE_GPU);
+	take(c, r, f, far ? SCOPE_SYS : SCOPE_GPU);
 	frontier_put(&c->space, f);
 }
 
@@ -106,18 +111,20 @@ static bool polled(struct cluster *c, const struct read *r, uint32_t version)
 	return false;
 }
 
-static bool observes(const struct cluster *c, const struct read *r, const struct location *l)
+static struct chain chain_of(const struct cluster *c, const struct read *r, const struct location *l)
 {
-	const unsigned needed = scope_needed(l->cluster, l->cta, c->number, r->w->cta);
+	const unsigned needed = in_shared(r->at) ? scope_needed(l->cluster, l->cta, c->number, r->w->cta)
+		: beside_scope_needed(c->check, l->cluster, l->cta, c->number, r->w->cta);
 
-	return (l->scope < r->scope ? l->scope : r->scope) >= needed;
+	return (struct chain){ needed < SCOPE_GPU ? SCOPE_GPU : needed,
+		(l->scope < r->scope ? l->scope : r->scope) >= needed, l->chain };
 }
 
 static void read_global(struct cluster *c, const struct read *r)
 {
 	struct location_shard *s = global_shard(c->check->global, r->at);
 	struct narrow_head narrow[MAX_NARROW_HEADS];
-	struct foreign *wide;
+	struct foreign *wide, *system;
 	struct location *l;
 	struct chain chain;
 	uint32_t site;
@@ -129,8 +136,9 @@ static void read_global(struct cluster *c, const struct read *r)
 		pthread_mutex_unlock(&s->lock);
 		return;
 	}
-	chain = (struct chain){ observes(c, r, l), l->chain };
+	chain = chain_of(c, r, l);
 	wide = foreign_get(l->wide);
+	system = foreign_get(l->wide_system);
 	site = l->site;
 	for (size_t i = 0; i < l->narrow.n; i++)
 		if (l->narrow.at[i].cluster != c->number) {
@@ -139,10 +147,11 @@ static void read_global(struct cluster *c, const struct read *r)
 		}
 	pthread_mutex_unlock(&s->lock);
 	take_heads(c, r, &chain);
-	take_wide(c, r, &chain, wide, site);
+	take_wide(c, r, &chain, wide, system, site);
 	if (r->acquires)
 		warp_acquire_observed(c, r->w, r->lanes, r->at, r->size, r->scope);
 	foreign_put(wide);
+	foreign_put(system);
 	while (n--) {
 		global_note_narrow(c, narrow[n].set, narrow[n].site, r->e->site);
 		foreign_put(narrow[n].set);
@@ -156,7 +165,7 @@ static void read_shared(struct cluster *c, const struct read *r)
 
 	if (!l || polled(c, r, l->version))
 		return;
-	chain = (struct chain){ observes(c, r, l), l->chain };
+	chain = chain_of(c, r, l);
 	take_heads(c, r, &chain);
 	if (r->acquires)
 		warp_acquire_observed(c, r->w, r->lanes, r->at, r->size, r->scope);

@@ -70,6 +70,8 @@ void on_cta_begin(struct cluster *c, const struct event *e)
 		w->all = w->live = lanes == 32 ? UINT32_MAX : (1u << lanes) - 1;
 		if (lanes)
 			w->group[w->ngroups++] = (struct group){ w->live, frontier_new(&c->space) };
+		if (lanes && c->check->global && c->check->global->start)
+			foreign_learn(&c->space, w->group[0].f, c->check->global->start, c->number);
 	}
 }
 
@@ -279,6 +281,7 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 			global_flush(c, &c->warp[i]);
 	if (!c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
+	beside_leave(c);
 	report_cluster_end(c);
 	for (uint32_t i = 0; i < c->nctas; i++) {
 		c->stats.granules += c->cta[i].shadow.visits;

@@ -55,6 +55,9 @@ struct check_config {
 	/* Finds the allocation that holds a global address: its first byte and its size in bytes.
 	 * False: not known. NULL: no allocation is known. */
 	bool (*where)(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
+	/* Is the grid with the first number (launch_info.id) ordered before the one with the second?
+	 * Both run at the same time as far as memory shows. NULL: no other grid runs. */
+	bool (*before)(void *user, uint32_t first, uint32_t then);
 	/* Called for a finding when it is seen for the first time in this launch, from any thread,
 	 * one call at a time. The checker owns the finding. */
 	void (*found)(void *user, const struct finding *f);
@@ -77,6 +80,9 @@ void check_timed_out(struct check *k);
 /* Returns the number of findings and sets *out to them in canonical order, each as the first
  * cluster (by id) showed it. The checker owns them; valid until check_close(). */
 size_t check_findings(struct check *k, const struct finding *const **out);
+/* Grids of one number, except 0, ran at the same time: the races between them are findings of their
+ * checks. */
+uint32_t check_beside(const struct check *k);
 /* The accesses of this launch to global memory: bytes [addr, addr + bytes), the instruction, what it
  * is. Of each byte at least one write, if there was one, and else at least one read. */
 struct check_range {

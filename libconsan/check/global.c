@@ -31,7 +31,7 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 {
 	struct global_spans spans;
 
-	if (!__atomic_load_n(&c->check->global->nlocations, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&c->check->global->beside->nlocations, __ATOMIC_ACQUIRE))
 		return;
 	global_spans_open(&spans);
 	global_spans_of(r, &spans);

@@ -17,18 +17,11 @@
 
 #include "shadow/shadow.h"
 #include "foreign.h"
+#include "beside.h"
 #include "grids.h"
 #include "internal.h"
 #include "location.h"
 #include "pairs.h"
-
-#define LOCATION_SHARDS 64u
-#define MARKED_LINES 65536u
-
-struct location_shard {
-	pthread_mutex_t lock;
-	struct location_table table;
-};
 
 struct global {
 	struct global_shadow *shadow;
@@ -37,10 +30,9 @@ struct global {
 	uint32_t base;           /* this launch's first cluster */
 	uint32_t waited_from;    /* clusters from here on, below base: complete after the wait */
 	struct foreign *wait_set; /* what is known after griddepcontrol.wait; NULL: nothing */
-	struct location_shard location[LOCATION_SHARDS];
-	uint32_t nlocations;     /* with a release so far */
-	uint32_t ordered;        /* some location has what fence.sc orders */
-	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
+	struct beside *beside;   /* the grids that run at the same time, with this one */
+	uint32_t beside_at;      /* its number among them */
+	struct foreign *start;   /* what all its threads know from the beginning; NULL: nothing */
 	struct pairs pairs;      /* that showed a finding; low UINT32_MAX: with any cluster. Under
 				    the check's lock */
 };

@@ -148,7 +148,7 @@ static void find_witness(const struct comparison *q, enum plane plane, struct gl
 	struct gap gap;
 	bool dummy;
 
-	if (q->old->cluster < q->v->c->check->global->base)
+	if (grids_earlier(q->v->c->check, q->old->cluster))
 		gap = first_gap(q->old, q->now, q->addr, q->bytes);
 	else
 		knows(q->v->c, q->f ? q->f : &nothing, q->self, plane, q->old, q->now, q->addr, q->bytes,
@@ -197,7 +197,8 @@ static bool morally_strong(const struct global_view *v, const struct global_reco
 		|| a->element != b->element)
 		return false;
 	if (a->cluster != b->cluster)
-		return scope == 2;
+		return scope == 2 && (a->flags & b->flags & GR_SYSTEM || beside_scope_needed(v->c->check,
+			a->cluster, 0, b->cluster, 0) < SCOPE_SYS);
 	return scope || of_one_cta(v->c, a, b);
 }
 
@@ -246,7 +247,7 @@ bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const enum plane plane = plane_of(c, z, now);
 	uint32_t known;
 
-	if (!f || z->cluster < c->check->global->base || !morally_strong(v, x, z)
+	if (!f || grids_earlier(c->check, z->cluster) || !morally_strong(v, x, z)
 		|| observed_by_chance(x, z))
 		return false;
 	if (frontier_full(&c->space, f, plane, z->agent) >= z->epoch)
@@ -294,6 +295,8 @@ static unsigned pick_rule(const struct comparison *q, bool issued)
 		return CS108;
 	if (old->cluster == now->cluster && old->warp == now->warp)
 		return CS103;
+	if (beside_other(q->v->c->check, old->cluster))
+		return both ? CS1001 : CS1002;
 	return both ? CS101 : CS102;
 }
 
@@ -403,8 +406,10 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_conflict x = { .old = old, .now = now, .addr = addr };
 
-	if (old->cluster < v->c->check->global->base)
+	if (grids_earlier(v->c->check, old->cluster))
 		return classify_grids(v, &q, &x, write);
+	if (beside_other(v->c->check, old->cluster) && beside_before(v->c->check, old->cluster))
+		return GLOBAL_ORDERED;
 	if (old->cluster == now->cluster) {
 		q.f = v->f;
 		q.self = v->w;
@@ -465,12 +470,14 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		x.incomplete = knows_issue(&q);
 		x.rule = pick_rule(&q, x.incomplete);
 		x.narrow_sync = x.incomplete ? NULL : global_narrow_sync(v->c, old);
-		if (x.narrow_sync && (x.rule == CS101 || x.rule == CS102))
+		if (x.narrow_sync && (x.rule == CS101 || x.rule == CS102 || x.rule == CS1001
+			|| x.rule == CS1002))
 			x.rule = CS222;
 		else if (!x.incomplete)
 			x.unfenced = old->cluster != now->cluster && !x.narrow_sync
 				? global_unfenced(v, old) : NULL;
-		if ((x.rule == CS101 || x.rule == CS102 || x.rule == CS108)
+		if ((x.rule == CS101 || x.rule == CS102 || x.rule == CS108 || (x.unfenced
+			&& (x.rule == CS1001 || x.rule == CS1002)))
 			&& !((old->flags | now->flags) & GR_ASYNC))
 			missing_acquire(&q, &x);
 	}

@@ -86,7 +86,8 @@ static const char *what_before(const struct global_record *r)
 static void side_before(struct cluster *c, struct finding *f, const struct global_record *r,
 	int lane, const struct global_conflict *x)
 {
-	const struct past_grid *g = grids_of(c->check, r->cluster);
+	const struct past_grid *g = beside_other(c->check, r->cluster) ? beside_of(c->check, r->cluster)
+		: grids_of(c->check, r->cluster);
 	const uint32_t *block = g->info.block;
 	const uint32_t warps = (block[0] * block[1] * block[2] + 31) / 32;
 	struct finding_side *s = &f->side[f->nsides++];
@@ -115,7 +116,7 @@ static void side(struct cluster *c, struct finding *f, const struct global_recor
 	struct finding_side *s = &f->side[f->nsides];
 	struct cluster_info info = c->info;
 
-	if (r->cluster < c->check->global->base) {
+	if (grids_earlier(c->check, r->cluster) || beside_other(c->check, r->cluster)) {
 		side_before(c, f, r, lane, x);
 		return;
 	}
@@ -385,9 +386,11 @@ static struct pair pair_of(const struct global_conflict *x)
 static struct finding_rank rank_of(const struct check *k, const struct pair *p, uint64_t addr)
 {
 	/* check_truncate() refers to clusters of this launch only */
-	const uint32_t base = k->global->base, low = p->low->cluster;
+	const uint32_t base = k->global->base, low = p->low->cluster, high = p->high->cluster;
 
-	return (struct finding_rank){ p->high->cluster - base, low < base ? low : low - base, addr,
+	if (beside_other(k, high))
+		return (struct finding_rank){ low - base, high, addr, { p->low->warp, p->high->warp } };
+	return (struct finding_rank){ high - base, low < base ? low : low - base, addr,
 		{ p->high->warp, p->low->warp } };
 }
 

@@ -15,22 +15,22 @@ static uint64_t mix(uint64_t x)
 
 struct location_shard *global_shard(struct global *g, uint64_t at)
 {
-	return &g->location[mix(at >> 6) % LOCATION_SHARDS];
+	return &g->beside->location[mix(at >> 6) % LOCATION_SHARDS];
 }
 
 void global_mark(struct global *g, uint64_t at)
 {
 	const uint64_t i = mix(at >> 6) % MARKED_LINES;
 
-	__atomic_fetch_or(&g->line[i / 8], (uint8_t)(1u << i % 8), __ATOMIC_RELAXED);
-	__atomic_fetch_add(&g->nlocations, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&g->beside->line[i / 8], (uint8_t)(1u << i % 8), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&g->beside->nlocations, 1, __ATOMIC_RELEASE);
 }
 
 bool global_marked(const struct global *g, uint64_t at)
 {
 	const uint64_t i = mix(at >> 6) % MARKED_LINES;
 
-	return __atomic_load_n(&g->line[i / 8], __ATOMIC_RELAXED) >> i % 8 & 1;
+	return __atomic_load_n(&g->beside->line[i / 8], __ATOMIC_RELAXED) >> i % 8 & 1;
 }
 
 void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct foreign *set)
@@ -45,7 +45,7 @@ void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct
 		global_mark(g, at);
 	}
 	foreign_join(&l->wide_ordered, set);
-	__atomic_store_n(&g->ordered, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&g->beside->ordered, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -55,7 +55,7 @@ struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size
 	struct foreign *set = NULL;
 	struct location *l;
 
-	if (!__atomic_load_n(&g->ordered, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&g->beside->ordered, __ATOMIC_ACQUIRE))
 		return NULL;
 	pthread_mutex_lock(&s->lock);
 	l = location_find(&s->table, at, size);
@@ -149,21 +149,13 @@ const struct narrow_sync *global_narrow_sync(const struct cluster *c,
 
 struct global *global_open(void)
 {
-	struct global *g = base_alloc(sizeof *g);
-
-	for (unsigned i = 0; i < LOCATION_SHARDS; i++)
-		pthread_mutex_init(&g->location[i].lock, NULL);
-	return g;
+	return base_alloc(sizeof(struct global));
 }
 
 void global_close(struct global *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 0; i < LOCATION_SHARDS; i++) {
-		location_free(NULL, &g->location[i].table);
-		pthread_mutex_destroy(&g->location[i].lock);
-	}
 	pairs_free(&g->pairs);
 	free(g);
 }

@@ -14,6 +14,8 @@ struct chain {
 struct grid_table {
 	pthread_mutex_t lock;
 	VEC(struct chain) chain;
+	struct beside *running;  /* the grids that run now; NULL: none */
+	uint32_t sets;           /* of such grids so far */
 };
 
 struct grid_table *grid_table_open(void)
@@ -38,6 +40,8 @@ void grid_table_end(struct grid_table *t, uint64_t queue, bool all)
 	for (size_t i = t->chain.n; i-- > 0;)
 		if (all || t->chain.at[i].queue == queue)
 			drop(t, i);
+	if (all)
+		beside_drop(&t->running);
 	pthread_mutex_unlock(&t->lock);
 }
 
@@ -101,7 +105,10 @@ void grids_begin(struct check *k)
 		drop(t, (size_t)(x - t->chain.at));
 		x = NULL;
 	}
+	beside_begin(k, t && k->config.before && !x ? &t->running : NULL,
+		t ? &t->sets : NULL);
 	if (x) {
+		global_shadow_close(g->shadow);
 		g->shadow = x->shadow;
 		g->grids = x->grids;
 		g->inherited = true;
@@ -110,8 +117,6 @@ void grids_begin(struct check *k)
 		for (size_t i = x->grids.n - 1; i > 0 && x->grids.at[i].waited; i--)
 			g->waited_from = x->grids.at[i - 1].base;
 		g->wait_set = new_wait_set();
-	} else {
-		g->shadow = global_shadow_open();
 	}
 	if (t)
 		pthread_mutex_unlock(&t->lock);
@@ -135,10 +140,16 @@ void grids_end(struct check *k)
 	struct grid_table *t = k->config.memory ? check_memory_grids(k->config.memory) : NULL;
 	struct global *g = k->global;
 	const uint64_t queue = k->config.launch.queue;
-	const bool keep = t && k->triggered && k->last == UINT32_MAX
+	const bool keep = t && k->triggered && k->last == UINT32_MAX && beside_alone(k)
 		&& cluster_numbers(&k->config.launch) <= UINT32_MAX / 2;
 	struct chain *x;
+	bool last;
 
+	if (t)
+		pthread_mutex_lock(&t->lock);
+	last = beside_end(k, t ? &t->running : NULL);
+	if (t)
+		pthread_mutex_unlock(&t->lock);
 	foreign_put(g->wait_set);
 	if (keep) {
 		pthread_mutex_lock(&t->lock);
@@ -151,7 +162,7 @@ void grids_end(struct check *k)
 		pthread_mutex_unlock(&t->lock);
 	} else if (g->inherited) {
 		grid_table_end(t, queue, false);
-	} else {
+	} else if (last) {
 		global_shadow_close(g->shadow);
 	}
 	g->shadow = NULL;
@@ -195,6 +206,11 @@ void on_griddepcontrol(struct cluster *c, const struct event *e)
 bool grids_waited_for(const struct check *k, const struct foreign *foreign, uint32_t cluster)
 {
 	return cluster >= k->global->waited_from && foreign_find(foreign, GRIDS_WAITED);
+}
+
+bool grids_earlier(const struct check *k, uint32_t cluster)
+{
+	return k->global->inherited && cluster < k->global->base;
 }
 
 const struct past_grid *grids_of(const struct check *k, uint32_t cluster)

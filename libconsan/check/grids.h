@@ -62,6 +62,8 @@ struct frontier *grids_handed_on(struct cluster *c, const struct frontier *f);
 /* Is a thread that knows `foreign` ordered after a wait that covers this cluster of an earlier
  * grid? */
 bool grids_waited_for(const struct check *k, const struct foreign *foreign, uint32_t cluster);
+/* Is it a cluster of an earlier grid that may overlap with this one? */
+bool grids_earlier(const struct check *k, uint32_t cluster);
 const struct past_grid *grids_of(const struct check *k, uint32_t cluster);
 
 #endif

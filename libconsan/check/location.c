@@ -80,7 +80,8 @@ void location_clear(struct clock_space *s, struct location *l)
 	while (l->heads.n)
 		frontier_put(s, l->heads.at[--l->heads.n].f);
 	foreign_put(l->wide);
-	l->wide = NULL;
+	foreign_put(l->wide_system);
+	l->wide = l->wide_system = NULL;
 	while (l->narrow.n)
 		foreign_put(l->narrow.at[--l->narrow.n].set);
 }
@@ -107,11 +108,11 @@ void location_overwrite(struct clock_space *s, struct location_table *t, uint64_
 }
 
 void location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
-	unsigned scope, bool rmw)
+	unsigned scope, bool rmw, unsigned needed)
 {
 	const unsigned both = scope < l->scope ? scope : l->scope;
 
-	if (!rmw || both < scope_needed(l->cluster, l->cta, cluster, cta))
+	if (!rmw || both < needed)
 		begin_chain(s, l);
 	l->version++;
 	l->cluster = cluster;
@@ -161,7 +162,7 @@ bool location_tracks(const struct cluster *c, const struct event_access *a)
 bool location_any(const struct cluster *c, const struct event_access *a)
 {
 	return a->space == SP_SHARED ? c->shared_locations
-		: __atomic_load_n(&c->check->global->nlocations, __ATOMIC_ACQUIRE);
+		: __atomic_load_n(&c->check->global->beside->nlocations, __ATOMIC_ACQUIRE);
 }
 
 bool location_may_be(const struct cluster *c, uint64_t at)

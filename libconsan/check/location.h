@@ -72,8 +72,9 @@ struct location {
 	uint32_t chain;          /* number of the chain */
 	struct heads heads;      /* in a cluster's table */
 	struct heads ordered;    /* by fence.sc, see fence_sc.c; never cleared */
-	/* in the launch's table: all heads of gpu scope or wider, and the site of the newest */
-	struct foreign *wide, *wide_ordered;
+	/* in the launch's table: all heads of gpu scope or wider, those of system scope, and the site
+	 * of the newest */
+	struct foreign *wide, *wide_system, *wide_ordered;
 	uint32_t site;
 	VEC(struct narrow_head) narrow;
 };
@@ -137,9 +138,10 @@ struct location *location_make_local(struct cluster *c, uint64_t at, unsigned si
  * size 0: of all. bytes: within 16 aligned bytes. */
 void location_overwrite(struct clock_space *s, struct location_table *t, uint64_t at,
 	unsigned bytes, unsigned size);
-/* A write of the location itself: unless it observes the chain, it begins a new one. */
+/* A write of the location itself: unless it observes the chain, which takes scope `needed`, it begins
+ * a new one. */
 void location_write(struct clock_space *s, struct location *l, uint32_t cluster, unsigned cta,
-	unsigned scope, bool rmw);
+	unsigned scope, bool rmw, unsigned needed);
 /* The head of that CTA and scope; a new one knows nothing. */
 struct head *location_head(struct clock_space *s, struct heads *h, unsigned cta, unsigned scope);
 /* Forgets the chain's heads. */

@@ -177,6 +177,8 @@ static void add_sets(struct cluster *c, struct location *l, struct write *x)
 			continue;
 		}
 		foreign_join(&l->wide, set_of(c, p));
+		if (p->scope == SCOPE_SYS)
+			foreign_join(&l->wide_system, set_of(c, p));
 		l->site = x->site;
 	}
 }
@@ -202,7 +204,8 @@ static void write_global(struct cluster *c, struct write *x)
 		global_mark(g, x->at);
 	}
 	if (l) {
-		location_write(NULL, l, c->number, x->w->cta, x->scope, x->rmw);
+		location_write(NULL, l, c->number, x->w->cta, x->scope, x->rmw,
+			beside_scope_needed(c->check, l->cluster, l->cta, c->number, x->w->cta));
 		chain = l->chain;
 		add_own(c, x, chain);
 		add_sets(c, l, x);
@@ -230,7 +233,8 @@ static void write_shared(struct cluster *c, struct write *x)
 	l = x->n ? location_make_local(c, x->at, x->size) : location_find(c->locations, x->at, x->size);
 	if (!l)
 		return;
-	location_write(&c->space, l, c->number, x->w->cta, x->scope, x->rmw);
+	location_write(&c->space, l, c->number, x->w->cta, x->scope, x->rmw,
+		scope_needed(l->cluster, l->cta, c->number, x->w->cta));
 	add_own(c, x, l->chain);
 	if (x->releases)
 		keep_own(c, x, l->chain);
@@ -291,7 +295,7 @@ void release_plain_writes(struct cluster *c, const struct global_span *spans, si
 {
 	struct global *g = c->check->global;
 
-	if (!__atomic_load_n(&g->nlocations, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&g->beside->nlocations, __ATOMIC_ACQUIRE))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t end = spans[i].addr + spans[i].bytes;

@@ -50,6 +50,17 @@ static void put_places(struct group_keys *to, uint64_t kernel, const struct find
 	put(to, LINK_PAIR, mix(mix(kernel, a < b ? a : b), a < b ? b : a), item);
 }
 
+/* What operations of the host API and kernels did, in any kernel: where, and who issued it. */
+static void put_operations(struct group_keys *to, const struct finding *f, uint32_t item)
+{
+	for (unsigned i = 0; i < f->nsides; i++) {
+		if (f->side[i].site)
+			put(to, LINK_OPERATION, place_of(f->side[i].site), item);
+		if (f->side[i].call && f->side[i].call != f->side[i].site)
+			put(to, LINK_OPERATION, place_of(f->side[i].call), item);
+	}
+}
+
 /* A barrier of one address has one role in all CTAs. */
 static void put_barrier(struct group_keys *to, uint64_t kernel, const struct finding_barrier *b,
 	uint32_t item)
@@ -297,6 +308,8 @@ void group_make_keys(struct group_keys *to, const struct group_item *item, size_
 		const uint64_t kernel = mix_text(0, f->kernel);
 
 		put_places(to, kernel, f, i);
+		if (item[i].family == FAMILY_operations)
+			put_operations(to, f, i);
 		put_barrier(to, kernel, &f->barrier, i);
 		for (unsigned k = 0; k < f->nwaiters; k++)
 			put_barrier(to, kernel, &f->waiter[k].on, i);

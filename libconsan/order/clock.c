@@ -309,6 +309,11 @@ void order_op_put(struct order *o, struct order_op *op)
 	pthread_mutex_unlock(&o->lock);
 }
 
+void order_op_beside(struct order_op *op, uint32_t number)
+{
+	op->beside = number;
+}
+
 void order_op_launch(struct order_op *op, uint32_t launch)
 {
 	op->call.launch = launch;

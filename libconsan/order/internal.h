@@ -40,6 +40,7 @@ struct order_op {
 	char *where;               /* name of its line */
 	int device;
 	uint32_t unrecorded;   /* the stack of a wait for an event that was not recorded; 0: none */
+	uint32_t beside;       /* see order_op_beside() */
 };
 
 struct line {

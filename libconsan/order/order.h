@@ -69,6 +69,8 @@ void order_join_nodes(struct order *o, struct order_op *start, struct order_op *
 struct order_op *order_op_get(struct order *o, struct order_op *op);
 void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
 void order_op_launch(struct order_op *op, uint32_t launch);
+/* Races between grids of one number, except 0, are checked by others: they ran at the same time. */
+void order_op_beside(struct order_op *op, uint32_t number);
 /* Where an operation is, without a reference to it. */
 struct order_place { order_line line; uint32_t epoch; };
 struct order_place order_place(const struct order_op *op);

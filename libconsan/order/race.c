@@ -148,7 +148,8 @@ static void found(struct order *o, const struct order_access *now, const struct 
 		meet(o, now, old);
 		return;
 	}
-	if (known && !o->config.documented)
+	if ((known && !o->config.documented)
+		|| (now->op->beside && now->op->beside == old->op->beside))
 		return;
 	if (conflicts(now, old) && is_checked(o, now, old))
 		order_conflict(o, now, old, known, addr, bytes);

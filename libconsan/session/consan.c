@@ -543,7 +543,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	if (checked) {
 		repair = repair_open(c, l, packed ? packed : l->params, &config);
 		results_launch(c->records, &record);
-		check = check_open(&config);
+		check = session_check(c, &config, op);
 		if (c->save)
 			event_writer_launch(c->save, &config.launch);
 	}

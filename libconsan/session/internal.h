@@ -78,6 +78,9 @@ struct consan {
 	bool copy;                 /* this is a copy of the process that tries a launch ... */
 	bool alone;                /* ... which nothing else can affect */
 	unsigned paused;           /* launches that let others run */
+	/* launches that the next one may run beside; op: a reference */
+	VEC(struct launched { uint32_t id; struct order_op *op; }) launched;
+	uint32_t beside;           /* check_beside() of the newest */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
@@ -136,6 +139,9 @@ void session_add_run(struct results *r, const struct options *o);
 
 /* ---- operations.c ---- */
 /* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API. */
+/* Opens the check of a launch, which may run beside earlier ones. op: may be NULL */
+struct check *session_check(struct consan *c, const struct check_config *of, struct order_op *op);
+void session_launches_end(struct consan *c);
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch);
 
 /* ---- calls.c ---- */

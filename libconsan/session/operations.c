@@ -125,6 +125,49 @@ static void on_range(void *user, const struct check_range *r)
 			| (r->system ? ORDER_SYSTEM : 0)			| (r->observes ? ORDER_OBSERVES : 0) }));
 }
 
+void session_launches_end(struct consan *c)
+{
+	while (c->launched.n)
+		order_op_put(c->order, c->launched.at[--c->launched.n].op);
+}
+
+static struct order_op *op_of(const struct consan *c, uint32_t launch)
+{
+	for (size_t i = c->launched.n; i-- > 0;)
+		if (c->launched.at[i].id == launch)
+			return c->launched.at[i].op;
+	return NULL;
+}
+
+static bool is_before(void *user, uint32_t first, uint32_t then)
+{
+	const struct order_op *a = op_of(user, first), *b = op_of(user, then);
+
+	return !a || !b || order_before(a, b, ORDER_PROMISED);
+}
+
+/* Opens the check of a launch, which may run beside earlier ones. */
+struct check *session_check(struct consan *c, const struct check_config *of, struct order_op *op)
+{
+	struct check_config config = *of;
+	struct check *check;
+	uint32_t number;
+
+	if (!op)
+		return check_open(of);
+	config.before = is_before;
+	vec_push(&c->launched, ((struct launched){ of->launch.id, order_op_get(c->order, op) }));
+	check = check_open(&config);
+	number = check_beside(check);
+	order_op_beside(op, number);
+	for (; number && number != c->beside && c->launched.n > 1; c->launched.n--) {
+		order_op_put(c->order, c->launched.at[0].op);
+		c->launched.at[0] = c->launched.at[c->launched.n - 1];
+	}
+	c->beside = number ? number : c->beside;
+	return check;
+}
+
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch)
 {
 	struct ranges ranges = { 0 };

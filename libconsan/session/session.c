@@ -214,6 +214,8 @@ void consan_close(struct consan *c)
 	arena_free(&c->shown);
 	arena_free(&c->covered);
 	check_memory_close(c->memory);
+	session_launches_end(c);
+	vec_free(&c->launched);
 	order_close(c->order);
 	banks_close(c->banks);
 	recorders_close(c->recorders);

@@ -20,12 +20,12 @@ static void only(struct text *what, struct text *whole, const struct found *a,
 	const struct found *b, char sign)
 {
 	for (size_t i = 0; i < a->n; i++) {
-		char code[8];
+		char code[10];
 
 		if (found_has(b, a->at[i]) || (sign == '+' && !strncmp(a->at[i], "CS901 ", 6)))
 			continue;
 		text_printf(whole, "\n\t%c%s", sign, a->at[i]);
-		snprintf(code, sizeof code, "%c%.5s", sign, a->at[i]);
+		snprintf(code, sizeof code, "%c%.*s", sign, (int)strcspn(a->at[i], " "), a->at[i]);
 		if (!what->n || !strstr(what->at, code))
 			text_printf(what, "%s%s", what->n ? " " : "", code);
 	}

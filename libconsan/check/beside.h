@@ -1,0 +1,67 @@
+/* beside: grids that run at the same time, and synchronize through memory.
+ *
+ * A grid that cannot go on is suspended, and others run (exec_observer). From the first one's begin
+ * until none is left, and none comes that is not ordered after all of them, they share the shadow of global memory and the locations of synchronization,
+ * and their clusters are numbered one after the other, so that grids are ordered by release and
+ * acquire patterns as clusters of one grid are. Between devices, patterns need scope sys.
+ *
+ * A grid that was issued after another one (check_config.before) is ordered after all of it, and
+ * knows what its threads knew when they exited.
+ *
+ * Invariant: only clusters of one shape are beside each other, as records name agents by number. */
+#ifndef CONSAN_CHECK_BESIDE_H
+#define CONSAN_CHECK_BESIDE_H
+
+#include "libconsan/base/base.h"
+#include "location.h"
+
+#define LOCATION_SHARDS 64u
+#define MARKED_LINES 65536u
+
+struct check;
+struct cluster;
+struct foreign;
+struct grid_table;
+struct past_grid;
+
+struct location_shard {
+	pthread_mutex_t lock;
+	struct location_table table;
+};
+
+struct beside_grid;
+
+struct beside {
+	struct global_shadow *shadow;
+	struct location_shard location[LOCATION_SHARDS];
+	uint32_t nlocations;     /* with a release so far */
+	uint32_t ordered;        /* some location has what fence.sc orders */
+	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
+	uint32_t number;         /* of each such set of grids; 0: no other grid can join */
+	uint32_t running, shape, end; /* open checks; warps of a cluster; clusters so far */
+	VEC(struct beside_grid *) grid;
+};
+
+/* Of a check's global: joins those that run, or begins alone. running: the table's; NULL inside:
+ * none. sets: counts them. Called under the lock of the table of grids. */
+void beside_begin(struct check *k, struct beside **running, uint32_t *sets);
+/* Returns whether the set ends; the shadow then belongs to the caller. */
+bool beside_end(struct check *k, struct beside **running);
+/* Ends the set if none runs. */
+void beside_drop(struct beside **running);
+/* No other grid has run at the same time. */
+bool beside_alone(const struct check *k);
+
+/* A thread of this cluster exited, or all have: what they know is handed on to later grids. */
+void beside_leave(struct cluster *c);
+
+/* Is it a cluster of another grid that runs at the same time? */
+bool beside_other(const struct check *k, uint32_t cluster);
+/* Was that grid issued before this one? */
+bool beside_before(const struct check *k, uint32_t cluster);
+const struct past_grid *beside_of(const struct check *k, uint32_t cluster);
+/* scope_needed() for global memory, where devices count, too. */
+unsigned beside_scope_needed(const struct check *k, uint32_t cluster, unsigned cta,
+	uint32_t other_cluster, unsigned other_cta);
+
+#endif
