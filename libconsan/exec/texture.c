@@ -2,7 +2,6 @@
 #include "exec.h"
 #include "texture.h"
 
-#include "libconsan/base/number_map.h"
 #include "num.h"
 
 #include <math.h>
@@ -11,11 +10,10 @@
 
 /* ---- objects ---- */
 
-/* Objects by handle. Handles are not used again, so that a stale one is found. */
+/* Objects by handle - 1. Handles are not used again, so that a stale one is found. */
 static struct {
 	pthread_rwlock_t lock;
-	struct number_map object;
-	uint64_t last;
+	VEC(struct consan_texture *) object;
 } all = { .lock = PTHREAD_RWLOCK_INITIALIZER };
 
 uint64_t exec_texture_add(const struct consan_texture *t)
@@ -25,8 +23,8 @@ uint64_t exec_texture_add(const struct consan_texture *t)
 
 	*own = *t;
 	pthread_rwlock_wrlock(&all.lock);
-	handle = ++all.last;
-	number_map_put(&all.object, handle, (uintptr_t)own);
+	vec_push(&all.object, own);
+	handle = all.object.n;
 	pthread_rwlock_unlock(&all.lock);
 	return handle;
 }
@@ -36,10 +34,10 @@ bool exec_texture_remove(uint64_t handle)
 	struct consan_texture *t = NULL;
 
 	pthread_rwlock_wrlock(&all.lock);
-	if (handle)
-		t = (struct consan_texture *)(uintptr_t)number_map_get(&all.object, handle);
-	if (t)
-		number_map_put(&all.object, handle, 0);
+	if (handle - 1 < all.object.n) {
+		t = all.object.at[handle - 1];
+		all.object.at[handle - 1] = NULL;
+	}
 	pthread_rwlock_unlock(&all.lock);
 	free(t);
 	return t;
@@ -50,8 +48,8 @@ bool texture_find(uint64_t handle, struct consan_texture *out)
 	const struct consan_texture *t = NULL;
 
 	pthread_rwlock_rdlock(&all.lock);
-	if (handle)
-		t = (const struct consan_texture *)(uintptr_t)number_map_get(&all.object, handle);
+	if (handle - 1 < all.object.n)
+		t = all.object.at[handle - 1];
 	if (t)
 		*out = *t;
 	pthread_rwlock_unlock(&all.lock);
