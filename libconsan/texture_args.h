@@ -17,8 +17,8 @@ struct consan_texture {
 	uint64_t at;               /* address of the first texel */
 	uint64_t pitch, slice;     /* bytes from row to row, from plane or layer to the next one */
 	uint32_t width, height, depth; /* texels; of missing dimensions 0 */
-	uint32_t layers;           /* 0: not layered. Of a cubemap: faces, six for each layer */
-	bool cube;
+	uint32_t layers;           /* 0: none. Of a cubemap: faces, six for each layer */
+	bool cube, layered;
 	bool surface;              /* a surface object, else a texture object */
 	bool linear_memory;        /* not an array: texels are read by their index only */
 	uint8_t format;            /* enum consan_texel */

@@ -65,6 +65,16 @@ unsigned array_element(const struct array *a)
 	return array_format_bytes(a->desc.Format) * a->desc.NumChannels;
 }
 
+/* "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide */
+static bool too_large(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	if (d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
+		return d->Width > 32768 || d->Height > 32768 || d->Depth > 2048;
+	if (d->Depth)
+		return d->Width > 16384 || d->Height > 16384 || d->Depth > 16384;
+	return d->Width > 131072 || d->Height > 65536;
+}
+
 /* "cuArray3DCreate" of the CUDA Driver API */
 static int check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -83,7 +93,7 @@ static int check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 		return cudaErrorInvalidValue;
 	if (cube && (d->Width != d->Height || d->Depth % 6 || !d->Depth || (!layered && d->Depth != 6)))
 		return cudaErrorInvalidValue;
-	return d->Width > 1 << 27 || d->Height > 1 << 17 || d->Depth > 1 << 14 ? cudaErrorInvalidValue : 0;
+	return too_large(d) ? cudaErrorInvalidValue : 0;
 }
 
 int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d)

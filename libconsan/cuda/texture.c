@@ -45,6 +45,7 @@ static int of_array(const struct array *a, bool surface, struct consan_texture *
 	t->width = (uint32_t)a->desc.Width;
 	t->height = (uint32_t)a->desc.Height;
 	t->cube = flags & CUDA_ARRAY3D_CUBEMAP;
+	t->layered = flags & CUDA_ARRAY3D_LAYERED;
 	if (flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
 		t->layers = (uint32_t)a->desc.Depth;
 	else

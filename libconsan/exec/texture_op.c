@@ -45,13 +45,13 @@ static bool next_object(struct warp *w, const struct xop *x, bool surface, uint3
 	return false;
 }
 
-/* Is the object of the instruction's dimensions? */
+/* Is the object of the instruction's dimensions? The faces of a cubemap are layers of its surface. */
 static bool fits(struct warp *w, const struct xop *x, const struct consan_texture *t)
 {
 	const struct op *op = x->i.p;
 
-	if (op->dims == texture_dims(t) && op->layered == (t->cube && !t->surface
-			? t->layers > 6 : t->layers > 0) && op->cube == (t->cube && !t->surface))
+	if (t->surface ? op->layered == (t->layers > 0) && op->dims == texture_dims(t)
+			: op->layered == t->layered && op->cube == t->cube && op->dims == texture_dims(t))
 		return true;
 	ex_refuse_op(w, x, "the object has other dimensions than the instruction");
 	return false;

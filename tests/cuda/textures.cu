@@ -262,7 +262,7 @@ static int all_formats(void)
 /* ---- layers, cubemaps, linear and pitched memory, gathering ---- */
 
 __global__ void others(cudaTextureObject_t layered, cudaTextureObject_t cube, cudaTextureObject_t linear,
-	cudaTextureObject_t pitched, cudaTextureObject_t plane, float4 *out)
+	cudaTextureObject_t pitched, cudaTextureObject_t plane, cudaTextureObject_t cubes, float4 *out)
 {
 	const float s[6] = { 0.9f, -0.5f, 0.1f, 0.2f, -0.8f, 0.3f };
 	const int i = threadIdx.x;
@@ -277,6 +277,8 @@ __global__ void others(cudaTextureObject_t layered, cudaTextureObject_t cube, cu
 		out[12 + i].x = tex2DLod<float>(plane, 1.5f, 1.5f, (float)i);
 		out[12 + i].y = tex2DGrad<float>(plane, 1.5f, 1.5f, make_float2(4, 4), make_float2(4, 4));
 		all = tex2D<float4>(plane, 1.5f, 1.5f); /* of one channel */
+		out[6 + i].y += 1000 * (texCubemapLayered<float>(cubes, s[i], s[(i + 1) % 6], s[(i + 2) % 6], 0)
+			- out[i].y);
 		out[12 + i].z = all.y + 10 * all.z;
 		out[12 + i].w = all.w;
 	}
@@ -286,7 +288,7 @@ static int more(void)
 {
 	float texels[W * H * 6], *memory, *pitched;
 	cudaResourceDesc r = {};
-	cudaTextureObject_t t[5];
+	cudaTextureObject_t t[6];
 	cudaArray_t a, cube, plane;
 	float4 *out;
 	size_t pitch;
@@ -316,7 +318,9 @@ static int more(void)
 	t[3] = texture_of(r, cudaAddressModeClamp, false, false);
 	t[4] = texture_of(resource_of(plane), cudaAddressModeClamp, false, false);
 	OK(cudaMallocManaged(&out, 18 * sizeof *out));
-	others<<<1, 32>>>(t[0], t[1], t[2], t[3], t[4], out);
+	t[5] = texture_of(resource_of(array_of(texels, H, H, 6, cudaArrayCubemap | cudaArrayLayered)),
+		cudaAddressModeClamp, false, true);
+	others<<<1, 32>>>(t[0], t[1], t[2], t[3], t[4], t[5], out);
 	OK(cudaDeviceSynchronize());
 	for (int i = 0; i < 18; i++)
 		if (printing)
@@ -383,6 +387,11 @@ static int arrays(void)
 	cudaMemcpy3DParms p = {};
 	unsigned char *memory;
 
+	cudaDeviceProp limits;
+
+	OK(cudaGetDeviceProperties(&limits, 0));
+	CHECK(limits.maxTexture2D[0] >= 65536 && limits.maxSurface3D[2] >= 2048 && limits.maxTexture1D >= 65536);
+	CHECK(cudaMallocArray(&b, &c, (size_t)limits.maxTexture2D[0] + 1, 1, 0) == cudaErrorInvalidValue);
 	for (int i = 0; i < W * H * D; i++)
 		texels[i] = (unsigned short)i;
 	OK(cudaMallocArray(&a, &c, W, H, cudaArraySurfaceLoadStore));
