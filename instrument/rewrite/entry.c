@@ -107,13 +107,15 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	refuse(info, f, i, plan_refuses(i));
 	if (c->global)
 		refuse(info, f, i, plan_heap_refuses(f, i));
+	if (c->global && ptx_is_texture(i))
+		refuse(info, f, i, "access to textures and surfaces is not recorded");
 	if (c->global && ptx_is_multimem(i))
 		refuse(info, f, i, "access to multicast memory is not recorded");
 	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)
 		note_symbol(info, &i->operand[o]);
-	info->unrecorded += !c->global && plan_global_of(f, i, &p);
+	info->unrecorded += !c->global && (plan_global_of(f, i, &p) || ptx_is_texture(i));
 }
 
 void entry_analyze(const struct calls *c, struct rewrite_func *info)

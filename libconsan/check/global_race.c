@@ -348,10 +348,22 @@ static enum severity severity_of(const struct comparison *q, const struct global
 	return rule_severity(r);
 }
 
+/* "Texture and Surface Memory, Read/Write Coherency" of the CUDA C++ Programming Guide: what the kernel
+ * writes after the read is another matter. */
+static bool texture_read_first(const struct global_record *old, bool ordered)
+{
+	return ordered && old->flags & GR_NC && site_get(old->site)->texture;
+}
+
 /* A26: outside the memory model. A read ordered before the write is harmless on current GPUs; the
  * compiler emits such reads for whatever a pointer declares constant. */
 static void read_only(const struct comparison *q, struct global_conflict *x, bool ordered)
 {
+	if (site_get((q->old->flags & GR_NC ? q->old : q->now)->site)->texture) {
+		x->rule = CS125;
+		x->severity = rule_severity(CS125);
+		return;
+	}
 	x->rule = CS115;
 	x->severity = ordered && q->old->flags & GR_NC ? SEV_NOTE : rule_severity(CS115);
 }
@@ -426,6 +438,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		global_report(v, &x);
 		return GLOBAL_CONFLICT;
 	}
+	if (texture_read_first(old, ordered))
+		return GLOBAL_ORDERED;
 	if ((old->flags | now->flags) & GR_NC && !global_frees(now)) {
 		read_only(&q, &x, ordered);
 		find_witness(&q, plane, &x);

@@ -19,7 +19,8 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 		if (global_frees(r))
 			return "free";
 		if (r->flags & GR_NC)
-			return "read-only load (ld.nc)";
+			return site_get(r->site)->texture ? "texture or surface read"
+				: "read-only load (ld.nc)";
 		if (r->flags & GR_RMW)
 			return "atomic read-modify-write";
 		if (r->flags & GR_VOLATILE)
@@ -275,6 +276,10 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 			report_hint(f, HINT(read_before_write));
 		else
 			report_hint(f, HINT(const_restrict));
+		return;
+	case CS125:
+		report_edge(f, "the texture cache is not coherent with writes of the same kernel, whatever "
+			"orders them before the read");
 		return;
 	case CS116:
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "

@@ -1,5 +1,5 @@
 /* drv_memory: memory of the driver API. A CUdeviceptr is a host address. */
-#include "internal.h"
+#include "array.h"
 
 #include <string.h>
 
@@ -294,16 +294,17 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
 	return cuMemcpyDtoD_v2(dst, src, n);
 }
 
-/* Source or destination of a 2D or 3D copy. NULL: an array, which is not supported. */
-static char *end(CUmemorytype type, const void *at_host, CUdeviceptr at_device, size_t x, size_t y,
-	size_t z, size_t pitch, size_t rows)
+/* Source or destination of a 2D or 3D copy. */
+static int end(CUmemorytype type, const void *at_host, CUdeviceptr at_device, CUarray array,
+	const size_t at[3], size_t pitch, size_t rows, const CUDA_MEMCPY3D *p, struct place *to)
 {
 	char *base;
 
 	if (type == CU_MEMORYTYPE_ARRAY)
-		return NULL;
+		return array_place(array, at[0], at[1], at[2], p->WidthInBytes, p->Height, p->Depth, to);
 	base = type == CU_MEMORYTYPE_HOST ? (char *)at_host : host(at_device);
-	return base + (z * rows + y) * pitch + x;
+	*to = (struct place){ base + (at[2] * rows + at[1]) * pitch + at[0], pitch, pitch * rows };
+	return 0;
 }
 
 static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
@@ -315,26 +316,47 @@ static enum cudaMemcpyKind kind_of(CUmemorytype dst, CUmemorytype src)
 	return src == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
-static CUresult copy_or_refuse(const struct copy *c, const char *call, CUstream stream, bool blocking)
+int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c)
 {
-	if (c->dst && c->src)
-		return copy(c, stream, blocking);
-	remark(REMARK_CALL_UNSUPPORTED, "%s of an array", call);
-	return CUDA_ERROR_NOT_SUPPORTED;
+	const size_t to[3] = { p->dstXInBytes, p->dstY, p->dstZ };
+	const size_t from[3] = { p->srcXInBytes, p->srcY, p->srcZ };
+	struct place dst, src;
+	int error = end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, to, p->dstPitch,
+		p->dstHeight, p, &dst);
+
+	if (!error)
+		error = end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, from, p->srcPitch,
+			p->srcHeight, p, &src);
+	if (error)
+		return error;
+	*c = (struct copy){ .dst = dst.at, .src = src.at, .dst_pitch = dst.pitch, .src_pitch = src.pitch,
+		.dst_slice = dst.slice, .src_slice = src.slice, .width = p->WidthInBytes,
+		.height = p->Height, .depth = p->Depth,
+		.kind = kind_of(p->dstMemoryType, p->srcMemoryType) };
+	return 0;
+}
+
+static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
+{
+	struct copy c;
+	int error = p ? copy_3d_driver(p, &c) : cudaErrorInvalidValue;
+
+	return error ? drv(error) : copy(&c, stream, blocking);
 }
 
 static CUresult copy_box_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool blocking)
 {
-	struct copy c;
+	CUDA_MEMCPY3D box;
 
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY, 0,
-			p->dstPitch, 0), p->dstPitch,
-		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, 0,
-			p->srcPitch, 0), p->srcPitch,
-		p->WidthInBytes, p->Height, kind_of(p->dstMemoryType, p->srcMemoryType));
-	return copy_or_refuse(&c, "cuMemcpy2D", stream, blocking);
+	box = (CUDA_MEMCPY3D){ .srcXInBytes = p->srcXInBytes, .srcY = p->srcY,
+		.srcMemoryType = p->srcMemoryType, .srcHost = p->srcHost, .srcDevice = p->srcDevice,
+		.srcArray = p->srcArray, .srcPitch = p->srcPitch,
+		.dstXInBytes = p->dstXInBytes, .dstY = p->dstY, .dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost, .dstDevice = p->dstDevice, .dstArray = p->dstArray,
+		.dstPitch = p->dstPitch, .WidthInBytes = p->WidthInBytes, .Height = p->Height, .Depth = 1 };
+	return copy_box_3d(&box, stream, blocking);
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
@@ -350,38 +372,6 @@ CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *p)
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p)
 {
 	return copy_box_2d(p, NULL, true);
-}
-
-static struct copy box(const CUDA_MEMCPY3D *p)
-{
-	struct copy c = copy_plane(end(p->dstMemoryType, p->dstHost, p->dstDevice, p->dstXInBytes, p->dstY,
-			p->dstZ, p->dstPitch, p->dstHeight), p->dstPitch,
-		end(p->srcMemoryType, p->srcHost, p->srcDevice, p->srcXInBytes, p->srcY, p->srcZ,
-			p->srcPitch, p->srcHeight), p->srcPitch,
-		p->WidthInBytes, p->Height, kind_of(p->dstMemoryType, p->srcMemoryType));
-	c.depth = p->Depth;
-	c.dst_slice = p->dstPitch * p->dstHeight;
-	c.src_slice = p->srcPitch * p->srcHeight;
-	return c;
-}
-
-int copy_3d_driver(const CUDA_MEMCPY3D *p, struct copy *c)
-{
-	*c = box(p);
-	if (c->dst && c->src)
-		return 0;
-	remark(REMARK_CALL_UNSUPPORTED, "a copy node of an array");
-	return cudaErrorNotSupported;
-}
-
-static CUresult copy_box_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool blocking)
-{
-	struct copy c;
-
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	c = box(p);
-	return copy_or_refuse(&c, "cuMemcpy3D", stream, blocking);
 }
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)

@@ -13,6 +13,7 @@ enum handle_kind {
 	HANDLE_STREAM, HANDLE_EVENT, HANDLE_IMAGE, HANDLE_FUNC, HANDLE_GRAPH,
 	HANDLE_GRAPH_EXEC, HANDLE_NODE, HANDLE_POOL, HANDLE_LINK, HANDLE_CONTEXT, HANDLE_OBJECT, HANDLE_VMM,
 	HANDLE_BLAS, HANDLE_LT, HANDLE_FFT, HANDLE_RAND,
+	HANDLE_ARRAY, HANDLE_TEXTURE, HANDLE_SURFACE,
 	HANDLE_STUB,    /* host stub of a kernel -> struct func */
 	HANDLE_VAR,     /* host copy of a variable -> struct var */
 	HANDLE_MEMORY,  /* start of an allocation of mem_alloc() -> itself */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define ARRAY_DIM_3(array, a, b, c) ((array)[0] = (a), (array)[1] = (b), (array)[2] = (c))
+#define ARRAY_DIM_2(array, a, b) ((array)[0] = (a), (array)[1] = (b))
 
 static int attribute_of(int device, int attribute)
 {
@@ -46,7 +47,30 @@ struct prop12 {
 		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)); \
 	ARRAY_DIM_3((p)->maxGridSize, attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), \
 		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y), \
-		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z))
+		attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)); \
+	ARRAY_DIM_2((p)->maxTexture2D, MOST(TEXTURE2D_WIDTH), MOST(TEXTURE2D_HEIGHT)); \
+	ARRAY_DIM_3((p)->maxTexture2DLinear, MOST(TEXTURE2D_LINEAR_WIDTH), \
+		MOST(TEXTURE2D_LINEAR_HEIGHT), MOST(TEXTURE2D_LINEAR_PITCH)); \
+	ARRAY_DIM_2((p)->maxTexture2DGather, MOST(TEXTURE2D_GATHER_WIDTH), \
+		MOST(TEXTURE2D_GATHER_HEIGHT)); \
+	ARRAY_DIM_3((p)->maxTexture3D, MOST(TEXTURE3D_WIDTH), MOST(TEXTURE3D_HEIGHT), \
+		MOST(TEXTURE3D_DEPTH)); \
+	ARRAY_DIM_2((p)->maxTexture1DLayered, MOST(TEXTURE1D_LAYERED_WIDTH), \
+		MOST(TEXTURE1D_LAYERED_LAYERS)); \
+	ARRAY_DIM_3((p)->maxTexture2DLayered, MOST(TEXTURE2D_LAYERED_WIDTH), \
+		MOST(TEXTURE2D_LAYERED_HEIGHT), MOST(TEXTURE2D_LAYERED_LAYERS)); \
+	ARRAY_DIM_2((p)->maxTextureCubemapLayered, MOST(TEXTURECUBEMAP_LAYERED_WIDTH), \
+		MOST(TEXTURECUBEMAP_LAYERED_LAYERS)); \
+	ARRAY_DIM_2((p)->maxSurface2D, MOST(SURFACE2D_WIDTH), MOST(SURFACE2D_HEIGHT)); \
+	ARRAY_DIM_3((p)->maxSurface3D, MOST(SURFACE3D_WIDTH), MOST(SURFACE3D_HEIGHT), \
+		MOST(SURFACE3D_DEPTH)); \
+	ARRAY_DIM_2((p)->maxSurface1DLayered, MOST(SURFACE1D_LAYERED_WIDTH), \
+		MOST(SURFACE1D_LAYERED_LAYERS)); \
+	ARRAY_DIM_3((p)->maxSurface2DLayered, MOST(SURFACE2D_LAYERED_WIDTH), \
+		MOST(SURFACE2D_LAYERED_HEIGHT), MOST(SURFACE2D_LAYERED_LAYERS)); \
+	ARRAY_DIM_2((p)->maxSurfaceCubemapLayered, MOST(SURFACECUBEMAP_LAYERED_WIDTH), \
+		MOST(SURFACECUBEMAP_LAYERED_LAYERS))
+#define MOST(attribute) attribute_of(device, CU_DEVICE_ATTRIBUTE_MAXIMUM_##attribute)
 #define SET_(p, name, ...) SET__(p, name, __VA_ARGS__)
 #define SET__(p, name, value, ...) (void)((p)->name value);
 

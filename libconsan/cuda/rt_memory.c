@@ -1,5 +1,5 @@
 /* rt_memory: memory of the runtime API. */
-#include "internal.h"
+#include "array.h"
 
 #include <string.h>
 
@@ -223,26 +223,45 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t sr
 	return copy_now(&c);
 }
 
-static char *corner(const struct cudaPitchedPtr *p, struct cudaPos at)
+/* One side of a copy. element: bytes of an element, which widths are counted in; with an array; else
+ * 1. The position in memory is in bytes in any case. */
+static int side(cudaArray_t array, const struct cudaPitchedPtr *p, struct cudaPos at,
+	struct cudaExtent e, size_t element, struct place *to)
 {
-	return (char *)p->ptr + at.z * p->pitch * p->ysize + at.y * p->pitch + at.x;
+	if (array && p->ptr)
+		return cudaErrorInvalidValue;
+	if (array)
+		return array_place(array, at.x * element, at.y, at.z, e.width * element, e.height, e.depth, to);
+	*to = (struct place){ (char *)p->ptr + at.z * p->pitch * p->ysize + at.y * p->pitch + at.x,
+		p->pitch, p->pitch * p->ysize };
+	return 0;
 }
 
 int copy_3d(const struct cudaMemcpy3DParms *p, struct copy *c)
 {
+	const struct array *to, *from;
+	struct place dst, src;
+	size_t element;
+	int error;
+
 	if (!p)
 		return cudaErrorInvalidValue;
-	if (p->srcArray || p->dstArray) {
-		remark(REMARK_CALL_UNSUPPORTED, "cudaMemcpy3D of a cudaArray");
-		return cudaErrorNotSupported;
-	}
+	to = p->dstArray ? array_of(p->dstArray) : NULL;
+	from = p->srcArray ? array_of(p->srcArray) : NULL;
+	if ((p->dstArray && !to) || (p->srcArray && !from))
+		return cudaErrorInvalidResourceHandle;
+	element = to ? array_element(to) : from ? array_element(from) : 1;
+	if (from && array_element(from) != element)
+		return cudaErrorInvalidValue;
+	error = side(p->dstArray, &p->dstPtr, p->dstPos, p->extent, element, &dst);
+	if (!error)
+		error = side(p->srcArray, &p->srcPtr, p->srcPos, p->extent, element, &src);
+	if (error)
+		return error;
 	*c = (struct copy){
-		.dst = corner(&p->dstPtr, p->dstPos), .src = corner(&p->srcPtr, p->srcPos),
-		.dst_pitch = p->dstPtr.pitch, .src_pitch = p->srcPtr.pitch,
-		.dst_slice = p->dstPtr.pitch * p->dstPtr.ysize,
-		.src_slice = p->srcPtr.pitch * p->srcPtr.ysize,
-		.width = p->extent.width, .height = p->extent.height, .depth = p->extent.depth,
-		.kind = p->kind,
+		.dst = dst.at, .src = src.at, .dst_pitch = dst.pitch, .src_pitch = src.pitch,
+		.dst_slice = dst.slice, .src_slice = src.slice, .width = p->extent.width * element,
+		.height = p->extent.height, .depth = p->extent.depth, .kind = p->kind,
 	};
 	return 0;
 }
@@ -302,13 +321,6 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const
 	for (size_t i = 0; i < n && !error; i++)
 		error = cudaMemcpyAsync(dst[i], src[i], bytes[i], cudaMemcpyDefault, stream);
 	return error;
-}
-
-/* Descriptions of arrays are supported although arrays are not. */
-struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
-	enum cudaChannelFormatKind kind)
-{
-	return (struct cudaChannelFormatDesc){ .x = x, .y = y, .z = z, .w = w, .f = kind };
 }
 
 /* ---- fills ---- */

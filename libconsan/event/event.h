@@ -49,7 +49,8 @@ enum EV_PACKED ev_scope { SCOPE_NONE, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE
 enum EV_PACKED ev_mode { MODE_READ = 1, MODE_WRITE = 2, MODE_RMW = MODE_READ | MODE_WRITE };
 
 enum EV_PACKED ev_access_flags {
-	ACCESS_NONCOHERENT = 1 << 0, /* ld.global.nc: outside the memory model */
+	ACCESS_NONCOHERENT = 1 << 0, /* ld.global.nc, textures and surfaces: outside the memory
+					model */
 	ACCESS_MATRIX = 1 << 1,      /* ldmatrix, stmatrix, wmma: on behalf of the whole warp */
 	ACCESS_REDUCTION = 1 << 2,   /* red: a read-modify-write that never acquires */
 	ACCESS_FOLLOWED = 1 << 3,    /* a load; LOAD_USED follows if an unwritten value is used */

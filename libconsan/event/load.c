@@ -170,6 +170,7 @@ static bool read_sites(struct read *r, const struct chunk_head *h, struct code_r
 		s.unread = code_get(c);
 		s.unread_load = code_get(c);
 		s.ticket = code_get(c);
+		s.texture = code_get(c);
 		depth = code_get(c);
 		for (uint64_t i = 0; i < depth && !c->bad; i++) {
 			struct site_loc *l = &loc[i < MAX_DEPTH ? i : MAX_DEPTH - 1];

@@ -126,6 +126,7 @@ static void put_sites(struct saver *s)
 		code_put(&body, at->unread);
 		code_put(&body, at->unread_load);
 		code_put(&body, at->ticket);
+		code_put(&body, at->texture);
 		for (const struct site_loc *l = at->loc; l; l = l->inlined_at)
 			depth++;
 		code_put(&body, depth);

@@ -170,6 +170,7 @@ static struct site copy_site(const struct site *s)
 		.unread = s->unread,
 		.unread_load = s->unread_load,
 		.ticket = s->ticket,
+		.texture = s->texture,
 	};
 }
 

@@ -36,6 +36,7 @@ struct site {
 	bool unread;           /* a read-modify-write whose result no instruction reads */
 	bool unread_load;      /* a weak load whose value no instruction reads */
 	bool ticket;           /* an atomic that no loop repeats until its result ends the loop */
+	bool texture;          /* reads a texture or surface */
 };
 
 uint32_t site_add(const struct site *s);

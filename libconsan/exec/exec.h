@@ -16,6 +16,7 @@
 #include "libconsan/event/event.h"
 #include "libconsan/ptx/ptx.h"
 #include "libconsan/tensormap_args.h"
+#include "libconsan/texture_args.h"
 
 /* ---- the emulated GPU ---- */
 
@@ -82,6 +83,12 @@ bool exec_mem_find(uint64_t at, struct exec_mem *out);
  * false and sets e, which names the argument. See tensormap.c. */
 bool exec_tensormap(const struct consan_tensormap_args *a, void *map, struct consan_err *e);
 bool exec_tensormap_address(void *map, uint64_t address, struct consan_err *e);
+
+/* ---- texture and surface objects (process-wide, thread-safe) ---- */
+
+/* Returns its handle, which is never used again. Its memory must be in the map when it is accessed. */
+uint64_t exec_texture_add(const struct consan_texture *t);
+bool exec_texture_remove(uint64_t handle); /* false: there is no such object */
 
 /* ---- modules ---- */
 

@@ -4,7 +4,7 @@ LIB_SRC += $(addprefix libconsan/exec/, \
 	cpasync.c cvt_rs.c decode.c fence.c follow.c grid.c heap.c layout.c matrix.c mbarrier.c mem.c \
 	mem_bytes.c mma.c mma_quads.c module.c multicast.c num.c operand.c queue.c reads.c reads_sync.c regs.c replace.c \
 	sched.c sparse.c stasync.c tcgen05.c tcgen05_copy.c tcgen05_event.c tcgen05_mma.c \
-	tcgen05_operand.c tcgen05_regs.c tensor_copy.c tensor_reduce.c tensormap.c tensormap_bits.c tmem.c view.c \
+	tcgen05_operand.c tcgen05_regs.c tensor_copy.c tensor_reduce.c tensormap.c tensormap_bits.c texture.c texture_op.c tmem.c view.c \
 	warp.c wgmma.c wgmma_regs.c wmma.c worker.c)
 # lane loops and tile loops: built once for each vector width
 SIMD_SRC += $(addprefix libconsan/exec/, \

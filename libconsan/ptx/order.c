@@ -78,6 +78,17 @@ bool ptx_is_multimem(const struct ptx_insn *i)
 		|| i->op == OP_multimem_cp_async_bulk || i->op == OP_multimem_cp_reduce_async_bulk;
 }
 
+bool ptx_reads_texture(const struct ptx_insn *i)
+{
+	return i->op == OP_tex || i->op == OP_tld4 || i->op == OP_suld_b;
+}
+
+bool ptx_is_texture(const struct ptx_insn *i)
+{
+	return ptx_reads_texture(i) || i->op == OP_sust_b || i->op == OP_sust_p || i->op == OP_sured_b
+		|| i->op == OP_sured_p;
+}
+
 bool ptx_polls_shared(const struct ptx_insn *i)
 {
 	const enum ptx_space s = ptx_space_of(i, 0);

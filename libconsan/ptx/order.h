@@ -16,6 +16,9 @@ bool ptx_hands_over(const struct ptx_insn *i);
 bool ptx_observes(const struct ptx_insn *i);
 /* Does it access multicast addresses? */
 bool ptx_is_multimem(const struct ptx_insn *i);
+/* Does it access a texture or surface; read one? Queries do not. */
+bool ptx_is_texture(const struct ptx_insn *i);
+bool ptx_reads_texture(const struct ptx_insn *i);
 /* Can it be a strong load of shared memory? */
 bool ptx_polls_shared(const struct ptx_insn *i);
 

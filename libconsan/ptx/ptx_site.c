@@ -4,6 +4,7 @@
 #include "constant.h"
 #include "flag.h"
 #include "opcodes.h"
+#include "order.h"
 #include "unread.h"
 
 #include "libconsan/base/base.h"
@@ -40,6 +41,7 @@ static uint32_t add(const struct ptx_func *f, const struct ptx_insn *i,
 	s.unread = ptx_result_unread(f, i);
 	s.unread_load = ptx_load_unread(f, i);
 	s.ticket = i->op == OP_atom && !ptx_is_polled(f, i);
+	s.texture = ptx_reads_texture(i);
 	id = to(&s);
 	free(text);
 	return id;

@@ -97,6 +97,16 @@ void consan_mem_unmap(struct consan *c, void *at)
 		__atomic_store_n(&c->freed, true, __ATOMIC_RELEASE);
 }
 
+uint64_t consan_texture_add(const struct consan_texture *t)
+{
+	return exec_texture_add(t);
+}
+
+bool consan_texture_remove(uint64_t handle)
+{
+	return exec_texture_remove(handle);
+}
+
 int consan_mem_device(const void *at)
 {
 	struct exec_mem m;

@@ -33,6 +33,11 @@ void consan_mem_unmap(struct consan *c, void *at);
 /* The device that has the allocation that contains `at`; -1: there is none. */
 int consan_mem_device(const void *at);
 
+/* A texture or surface object; its handle for kernels, which is never used again. */
+struct consan_texture;
+uint64_t consan_texture_add(const struct consan_texture *t);
+bool consan_texture_remove(uint64_t handle); /* false: there is no such object */
+
 /* consan_load_ptx() for a device. other: the same module on another device, or NULL. It has the
  * managed variables, so it is unloaded last. */
 struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, const char *text, size_t n,

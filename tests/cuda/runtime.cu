@@ -546,9 +546,9 @@ static int device()
 	CHECK(entry && q == cudaDriverEntryPointSuccess);
 	OK(cudaGetDriverEntryPointByVersion("cuNoSuchCall", &entry, 12000, cudaEnableDefault, &q));
 	CHECK(!entry && q == cudaDriverEntryPointSymbolNotFound);
-	cudaArray_t array;
+	cudaMipmappedArray_t array;
 	cudaChannelFormatDesc f = { 32, 0, 0, 0, cudaChannelFormatKindFloat };
-	IS(cudaErrorNotSupported, cudaMallocArray(&array, &f, 16, 16, 0));
+	IS(cudaErrorNotSupported, cudaMallocMipmappedArray(&array, &f, make_cudaExtent(16, 16, 0), 2, 0));
 	return 0;
 }
 

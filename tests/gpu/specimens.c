@@ -90,7 +90,7 @@ static void add_specimen(struct all *a, const char *path, const char *name, int 
 		struct run r = { .twin = twin };
 
 		specimen_read(&r.s, path);
-		if ((twin == RACY && !r.s.twins) || r.s.multicast) {
+		if ((twin == RACY && !r.s.twins) || r.s.cpu_only) {
 			free(r.s.text);
 			continue;
 		}

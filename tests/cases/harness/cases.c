@@ -151,7 +151,7 @@ static void specimen_test(const char *path)
 		twin_test(&s, RACY, "", &here);
 	for (size_t i = 0; i < ARRAY_SIZE(schedules); i++)
 		twin_test(&s, FIXED, schedules[i], NULL);
-	if (!getenv("CASES_WITH") && !s.multicast) {
+	if (!getenv("CASES_WITH") && !s.cpu_only) {
 		twin_test(&s, FIXED, emulated, NULL);
 		if (s.twins)
 			there = found_by(&s, RACY, emulated);

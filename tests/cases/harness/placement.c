@@ -117,7 +117,7 @@ ParameterizedTest(struct placed *p, cases, placement, .timeout = 600)
 	specimen_read(&s, p->path);
 	for (enum twin twin = s.twins ? RACY : FIXED; twin < NTWINS; twin++) {
 		placement_test(&s, twin, "", p->first, all ? PLACEMENTS : 2);
-		if (all && !s.multicast)
+		if (all && !s.cpu_only)
 			placement_test(&s, twin, "backend=gpu-emulated gpu-global=1 timeout=1 reads=newest", p->first,
 				PLACEMENTS);
 	}

@@ -59,6 +59,14 @@ static uint64_t new_multicast(const struct specimen_maker *make, uint64_t bytes)
 	return g->multicast;
 }
 
+static uint64_t new_texture(const struct specimen_maker *make, const struct consan_texture *t)
+{
+	struct run *g = make->user;
+
+	cr_assert(g->ntextures < MAX_ARGS);
+	return g->texture[g->ntextures++] = consan_texture_add(t);
+}
+
 static void new_map(void *user, const struct consan_tensormap_args *a, unsigned char *map)
 {
 	struct consan_err e = { 0 };
@@ -71,7 +79,7 @@ static void make_arguments(const struct specimen *s, struct run *g,
 	const struct consan_kernel *k, unsigned char *params)
 {
 	struct specimen_maker make = { .user = g, .buffer = new_buffer,
-		.multicast = new_multicast, .map = new_map };
+		.multicast = new_multicast, .texture = new_texture, .map = new_map };
 
 	for (size_t i = 0; i < s->nargs; i++) {
 		_Alignas(64) unsigned char value[CONSAN_TENSORMAP_BYTES];
@@ -116,6 +124,8 @@ void run_close(struct run *g)
 {
 	if (g->multicast)
 		consan_mem_unmap(g->c, (void *)(uintptr_t)g->multicast);
+	for (size_t i = 0; i < g->ntextures; i++)
+		consan_texture_remove(g->texture[i]);
 	for (size_t i = 0; i < g->nbuffers; i++)
 		if (g->place)
 			exec_mem_remove(g->buffer[i]);

@@ -19,6 +19,8 @@ struct run { /* resources of a run */
 	struct consan_module *module;
 	void *buffer[MAX_ARGS];
 	size_t nbuffers;
+	uint64_t texture[MAX_ARGS]; /* handles of texture and surface objects */
+	size_t ntextures;
 	uint64_t multicast;        /* the address; 0: none */
 };
 

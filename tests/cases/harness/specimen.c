@@ -143,7 +143,9 @@ static void read_header(struct specimen *s, const char *line)
 		if (s->nargs == MAX_ARGS)
 			bad(s->path, "too many arguments");
 		s->arg[s->nargs++] = strchr(line, ':') + 2;
-		s->multicast |= !strncmp(s->arg[s->nargs - 1], "multicast", 9);
+		s->cpu_only |= !strncmp(s->arg[s->nargs - 1], "multicast", 9)
+			|| !strncmp(s->arg[s->nargs - 1], "texture", 7)
+			|| !strncmp(s->arg[s->nargs - 1], "surface", 7);
 	} else if (!strcmp(copy, "// expect")) {
 		read_expectation(s, value);
 	} else if (!strcmp(copy, "// edit")) {
@@ -237,6 +239,18 @@ static void make_tensor(const struct specimen *s, const char *spec,
 	make->map(make->user, &a, map);
 }
 
+/* texture width=32 height=4, of floats: an object over the buffer of the argument before */
+static uint64_t make_object(const struct specimen_maker *make, const char *spec, bool surface)
+{
+	struct consan_texture t = { .at = make->newest, .width = number_of(spec, "width=", 1),
+		.height = number_of(spec, "height=", 1), .surface = surface,
+		.format = CONSAN_TEXEL_F32, .channels = 1, .linear = number_of(spec, "linear=", 0) };
+
+	memset(t.address, CONSAN_ADDRESS_CLAMP, sizeof t.address);
+	t.pitch = t.slice = t.width * 4;
+	return make->texture(make, &t);
+}
+
 void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker *make,
 	unsigned char value[CONSAN_TENSORMAP_BYTES])
 {
@@ -253,5 +267,7 @@ void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker
 		n = make->newest = make_buffer(make, n);
 	else if (!strncmp(s->arg[i], "multicast", 9))
 		n = make->multicast(make, n);
+	else if (!strncmp(s->arg[i], "texture", 7) || !strncmp(s->arg[i], "surface", 7))
+		n = make_object(make, spec, s->arg[i][0] == 's');
 	memcpy(value, &n, sizeof n);
 }

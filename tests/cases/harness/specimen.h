@@ -9,6 +9,8 @@
  *                                        previous one has ended; preferred=4: the preferred cluster
  *   // options: strict=1                 options of consan, name=value
  *   // arg: buffer 4096 | buffer 4096 device=1 | multicast 4096 | u32 7 | tensor f16 dim=64,64 box=64,8 swizzle=0 pitch=128 over=0
+ *   // arg: texture width=32 height=4 linear=1 | surface width=32 height=4
+ *                                        of floats in the buffer before it; not in GPU mode
  *                                        multicast: multicast addresses of all buffers before it; only
  *                                        on the cpu backend
  *   // expect: CS104 @read @copy         an expected finding with these lines
@@ -28,6 +30,7 @@
 #define CONSAN_TESTS_SPECIMEN_H
 
 #include "libconsan/tensormap_args.h"
+#include "libconsan/texture_args.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +69,7 @@ struct specimen {
 	const char *arg[MAX_ARGS];
 	size_t nargs;
 	bool twins;
-	bool multicast;            /* it has multicast addresses */
+	bool cpu_only;             /* multicast addresses, textures: GPU mode does not record them */
 };
 
 /* The text of a file; the caller free()s it. */
@@ -92,6 +95,8 @@ struct specimen_maker {
 	uint64_t (*buffer)(const struct specimen_maker *make, const uint32_t *words, uint64_t bytes);
 	/* The address at which these bytes of all buffers can be accessed together. */
 	uint64_t (*multicast)(const struct specimen_maker *make, uint64_t bytes);
+	/* The handle of a texture or surface object. */
+	uint64_t (*texture)(const struct specimen_maker *make, const struct consan_texture *t);
 	void (*map)(void *user, const struct consan_tensormap_args *a, unsigned char *map);
 	uint64_t newest;           /* the address of the newest buffer argument */
 	unsigned device;           /* that is to have the next buffer; the kernel runs on device 0 */

@@ -83,7 +83,7 @@ Test(cuda, linked_against_ours)
 
 Test(cuda, device)
 {
-	expect("./static device", 67, "unsupported call: cudaMallocArray");
+	expect("./static device", 67, "unsupported call: cudaMallocMipmappedArray");
 	expect("--allow-unchecked ./static device", 0, NULL);
 }
 
@@ -91,7 +91,7 @@ Test(cuda, driver)
 {
 	expect("./driver module", 0, "1 of 1 kernel checked");
 	expect("./driver library", 0, NULL);
-	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuArrayCreate_v2");
+	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuMipmappedArrayCreate");
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }
 
@@ -105,7 +105,7 @@ Test(cuda, not_checked, .timeout = 200)
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
-		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayCreate" },
+		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuMipmappedArrayCreate" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {

@@ -1,0 +1,189 @@
+/* array: see array.h. Arrays have the layout of pitched memory. */
+#include "array.h"
+
+#include <stdlib.h>
+
+unsigned array_format_bytes(CUarray_format f)
+{
+	switch (f) {
+	case CU_AD_FORMAT_UNSIGNED_INT8: case CU_AD_FORMAT_SIGNED_INT8:
+		return 1;
+	case CU_AD_FORMAT_UNSIGNED_INT16: case CU_AD_FORMAT_SIGNED_INT16: case CU_AD_FORMAT_HALF:
+		return 2;
+	case CU_AD_FORMAT_UNSIGNED_INT32: case CU_AD_FORMAT_SIGNED_INT32: case CU_AD_FORMAT_FLOAT:
+		return 4;
+	default:
+		return 0;
+	}
+}
+
+static const struct { CUarray_format format; enum cudaChannelFormatKind kind; int bits; } formats[] = {
+	{ CU_AD_FORMAT_UNSIGNED_INT8, cudaChannelFormatKindUnsigned, 8 },
+	{ CU_AD_FORMAT_UNSIGNED_INT16, cudaChannelFormatKindUnsigned, 16 },
+	{ CU_AD_FORMAT_UNSIGNED_INT32, cudaChannelFormatKindUnsigned, 32 },
+	{ CU_AD_FORMAT_SIGNED_INT8, cudaChannelFormatKindSigned, 8 },
+	{ CU_AD_FORMAT_SIGNED_INT16, cudaChannelFormatKindSigned, 16 },
+	{ CU_AD_FORMAT_SIGNED_INT32, cudaChannelFormatKindSigned, 32 },
+	{ CU_AD_FORMAT_HALF, cudaChannelFormatKindFloat, 16 },
+	{ CU_AD_FORMAT_FLOAT, cudaChannelFormatKindFloat, 32 },
+};
+
+bool array_format(const struct cudaChannelFormatDesc *d, CUarray_format *f, unsigned *channels)
+{
+	const int bits[4] = { d->x, d->y, d->z, d->w };
+	unsigned n = 0;
+
+	while (n < 4 && bits[n])
+		n++;
+	for (unsigned k = 0; k < 4; k++)
+		if (bits[k] != (k < n ? d->x : 0))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (formats[i].kind == d->f && formats[i].bits == d->x) {
+			*f = formats[i].format;
+			*channels = n;
+			return n == 1 || n == 2 || n == 4;
+		}
+	return false;
+}
+
+struct cudaChannelFormatDesc array_channels(CUarray_format f, unsigned channels)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (formats[i].format == f) {
+			const int bits = formats[i].bits;
+
+			return (struct cudaChannelFormatDesc){ .x = bits, .y = channels > 1 ? bits : 0,
+				.z = channels > 2 ? bits : 0, .w = channels > 3 ? bits : 0,
+				.f = formats[i].kind };
+		}
+	return (struct cudaChannelFormatDesc){ .f = cudaChannelFormatKindNone };
+}
+
+unsigned array_element(const struct array *a)
+{
+	return array_format_bytes(a->desc.Format) * a->desc.NumChannels;
+}
+
+/* "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide */
+static bool too_large(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	if (d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
+		return d->Width > 32768 || d->Height > 32768 || d->Depth > 2048;
+	if (d->Depth)
+		return d->Width > 16384 || d->Height > 16384 || d->Depth > 16384;
+	return d->Width > 131072 || d->Height > 65536;
+}
+
+/* "cuArray3DCreate" of the CUDA Driver API */
+static int check(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP
+		| CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+	const bool layered = d->Flags & CUDA_ARRAY3D_LAYERED, cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
+
+	if (!array_format_bytes(d->Format) || d->Flags & ~known) {
+		remark_refused("the creation of an array", array_format_bytes(d->Format)
+			? "sparse arrays, and those whose memory is mapped later, are not emulated"
+			: "arrays of this format are not emulated");
+		return cudaErrorNotSupported;
+	}
+	if ((d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) || !d->Width
+			|| (d->Depth && !d->Height && !layered) || (layered && !d->Depth))
+		return cudaErrorInvalidValue;
+	if (cube && (d->Width != d->Height || d->Depth % 6 || !d->Depth || (!layered && d->Depth != 6)))
+		return cudaErrorInvalidValue;
+	return too_large(d) ? cudaErrorInvalidValue : 0;
+}
+
+int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	struct array *a;
+	int error = device_ready();
+	void *at;
+
+	if (!error)
+		error = out && d ? check(d) : cudaErrorInvalidValue;
+	if (error)
+		return error;
+	a = base_alloc(sizeof *a);
+	a->desc = *d;
+	a->row = d->Width * array_element(a);
+	error = mem_alloc_pitch(&at, &a->pitch, a->row, array_rows(a) * array_planes(a));
+	if (error) {
+		free(a);
+		return error;
+	}
+	a->at = at;
+	a->slice = a->pitch * array_rows(a);
+	handle_put(a, HANDLE_ARRAY, a);
+	*out = a;
+	return 0;
+}
+
+struct array *array_of(const void *handle)
+{
+	return handle_get(handle, HANDLE_ARRAY);
+}
+
+int array_free(const void *handle)
+{
+	struct array *a = array_of(handle);
+	int error;
+
+	if (!a)
+		return cudaErrorInvalidResourceHandle;
+	error = mem_free(a->at);
+	if (error)
+		return error;
+	handle_drop(handle, HANDLE_ARRAY);
+	free(a);
+	return 0;
+}
+
+static bool inside(size_t from, size_t n, size_t limit)
+{
+	return from <= limit && n <= limit - from;
+}
+
+int array_place(const void *handle, size_t x, size_t y, size_t z, size_t width, size_t rows,
+	size_t planes, struct place *p)
+{
+	const struct array *a = array_of(handle);
+
+	if (!a)
+		return cudaErrorInvalidResourceHandle;
+	if (!inside(x, width, a->row) || !inside(y, rows, array_rows(a)) || !inside(z, planes, array_planes(a))
+			|| x % array_element(a) || width % array_element(a))
+		return cudaErrorInvalidValue;
+	*p = (struct place){ a->at + z * a->slice + y * a->pitch + x, a->pitch, a->slice };
+	return 0;
+}
+
+int array_linear(const void *handle, size_t x, size_t y, void *memory, size_t bytes, bool to_array,
+	enum cudaMemcpyKind kind, struct copy part[ARRAY_PARTS], unsigned *n)
+{
+	const struct array *a = array_of(handle);
+	char *at = memory;
+
+	*n = 0;
+	if (!a)
+		return cudaErrorInvalidResourceHandle;
+	if (!inside(x, 0, a->row) || (bytes && !inside(y, (x + bytes + a->row - 1) / a->row, array_rows(a)))
+			|| x % array_element(a) || bytes % array_element(a))
+		return cudaErrorInvalidValue;
+	while (bytes) {
+		const bool whole = !x && bytes >= a->row;
+		const size_t rows = whole ? bytes / a->row : 1;
+		const size_t width = whole ? a->row : bytes < a->row - x ? bytes : a->row - x;
+		char *in = a->at + y * a->pitch + x;
+
+		part[(*n)++] = to_array ? copy_plane(in, a->pitch, at, width, width, rows, kind)
+			: copy_plane(at, width, in, a->pitch, width, rows, kind);
+		at += width * rows;
+		bytes -= width * rows;
+		y += rows;
+		x = 0;
+	}
+	return 0;
+}

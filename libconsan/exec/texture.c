@@ -1,0 +1,232 @@
+/* texture: see texture.h. */
+#include "exec.h"
+#include "texture.h"
+
+#include "num.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* ---- objects ---- */
+
+/* Objects by handle - 1. Handles are not used again, so that a stale one is found. */
+static struct {
+	pthread_rwlock_t lock;
+	VEC(struct consan_texture *) object;
+} all = { .lock = PTHREAD_RWLOCK_INITIALIZER };
+
+uint64_t exec_texture_add(const struct consan_texture *t)
+{
+	struct consan_texture *own = base_alloc(sizeof *own);
+	uint64_t handle;
+
+	*own = *t;
+	pthread_rwlock_wrlock(&all.lock);
+	vec_push(&all.object, own);
+	handle = all.object.n;
+	pthread_rwlock_unlock(&all.lock);
+	return handle;
+}
+
+bool exec_texture_remove(uint64_t handle)
+{
+	struct consan_texture *t = NULL;
+
+	pthread_rwlock_wrlock(&all.lock);
+	if (handle - 1 < all.object.n) {
+		t = all.object.at[handle - 1];
+		all.object.at[handle - 1] = NULL;
+	}
+	pthread_rwlock_unlock(&all.lock);
+	free(t);
+	return t;
+}
+
+bool texture_find(uint64_t handle, struct consan_texture *out)
+{
+	const struct consan_texture *t = NULL;
+
+	pthread_rwlock_rdlock(&all.lock);
+	if (handle - 1 < all.object.n)
+		t = all.object.at[handle - 1];
+	if (t)
+		*out = *t;
+	pthread_rwlock_unlock(&all.lock);
+	return t;
+}
+
+/* ---- coordinates ---- */
+
+/* Wrapping and mirroring are for normalized coordinates only, others are clamped. -1: the border. */
+static int64_t address(const struct consan_texture *t, unsigned d, int64_t i, uint32_t n)
+{
+	unsigned mode = t->address[d];
+
+	if (i >= 0 && i < n)
+		return i;
+	if (!t->normalized && mode != CONSAN_ADDRESS_BORDER)
+		mode = CONSAN_ADDRESS_CLAMP;
+	switch (mode) {
+	case CONSAN_ADDRESS_BORDER:
+		return -1;
+	case CONSAN_ADDRESS_WRAP:
+		return ((i % n) + n) % n;
+	case CONSAN_ADDRESS_MIRROR:
+		i = ((i % (2 * (int64_t)n)) + 2 * (int64_t)n) % (2 * (int64_t)n);
+		return i < n ? i : 2 * (int64_t)n - 1 - i;
+	}
+	return i < 0 ? 0 : (int64_t)n - 1;
+}
+
+static uint32_t extent(const struct consan_texture *t, unsigned d)
+{
+	return d == 0 ? t->width : d == 1 ? t->height : t->depth;
+}
+
+static uint64_t texel_at(const struct consan_texture *t, const int64_t i[3], unsigned layer)
+{
+	const unsigned bytes = consan_texel_bytes(t->format) * t->channels;
+	int64_t at[3] = { 0 };
+
+	for (unsigned d = 0; d < texture_dims(t); d++) {
+		at[d] = address(t, d, i[d], extent(t, d));
+		if (at[d] < 0)
+			return 0;
+	}
+	return t->at + (uint64_t)at[0] * bytes + (uint64_t)at[1] * t->pitch
+		+ (uint64_t)(t->depth ? at[2] : layer) * t->slice;
+}
+
+/* In texels; a coordinate that is no number is 0. */
+static double scaled(const struct consan_texture *t, const struct point *p, unsigned d)
+{
+	const double most = 1 << 30, u = t->normalized ? p->at[d] * extent(t, d) : p->at[d];
+
+	return isnan(u) ? 0 : u > most ? most : u < -most ? -most : u;
+}
+
+/* The texel before the point, and the weight of the next one: 9-bit fixed point with 8 bits of
+ * fraction. */
+static int64_t split(double u, float *weight)
+{
+	const double fixed = floor((u - 0.5) * 256 + 0.5);
+
+	*weight = (float)(fixed / 256 - floor(fixed / 256));
+	return (int64_t)floor(fixed / 256);
+}
+
+void texture_fetch(const struct consan_texture *t, const struct point *p, bool whole, struct fetch *f)
+{
+	const unsigned dims = texture_dims(t);
+	float weight[3] = { 0 };
+	int64_t low[3] = { 0 };
+
+	for (unsigned d = 0; d < dims; d++)
+		low[d] = whole ? (int64_t)p->at[d]
+			: t->linear ? split(scaled(t, p, d), &weight[d]) : (int64_t)floor(scaled(t, p, d));
+	f->n = 0;
+	for (unsigned k = 0; k < 1u << dims; k++) {
+		int64_t i[3] = { 0 };
+		float w = 1;
+
+		for (unsigned d = 0; d < dims; d++) {
+			i[d] = low[d] + (k >> d & 1);
+			w *= k >> d & 1 ? weight[d] : 1 - weight[d];
+		}
+		if (w > 0)
+			f->tap[f->n++] = (struct tap){ texel_at(t, i, p->layer), w };
+	}
+}
+
+void texture_gather(const struct consan_texture *t, const struct point *p, struct fetch *f)
+{
+	static const uint8_t dx[4] = { 0, 1, 1, 0 }, dy[4] = { 1, 1, 0, 0 };
+	float unused;
+	const int64_t x = split(scaled(t, p, 0), &unused), y = split(scaled(t, p, 1), &unused);
+
+	f->n = 4;
+	for (unsigned k = 0; k < 4; k++)
+		f->tap[k] = (struct tap){ texel_at(t, (int64_t[3]){ x + dx[k], y + dy[k], 0 }, p->layer), 1 };
+}
+
+/* "Cubemap Textures" of the CUDA C++ Programming Guide */
+unsigned texture_face(struct point *p)
+{
+	const double x = p->at[0], y = p->at[1], z = p->at[2];
+	const double ax = fabs(x), ay = fabs(y), az = fabs(z);
+	double m, s, t;
+	unsigned face;
+
+	if (ax > ay && ax > az) {
+		face = x >= 0 ? 0 : 1;
+		m = ax;
+		s = x >= 0 ? -z : z;
+		t = -y;
+	} else if (ay > ax && ay > az) {
+		face = y >= 0 ? 2 : 3;
+		m = ay;
+		s = x;
+		t = y >= 0 ? z : -z;
+	} else {
+		face = z >= 0 ? 4 : 5;
+		m = az;
+		s = z >= 0 ? x : -x;
+		t = -y;
+	}
+	p->at[0] = m > 0 ? (s / m + 1) / 2 : 0;
+	p->at[1] = m > 0 ? (t / m + 1) / 2 : 0;
+	return face;
+}
+
+/* ---- values ---- */
+
+static uint32_t integer(const struct consan_texture *t, const struct tap *tap, unsigned channel)
+{
+	const unsigned char *at;
+	union { uint8_t u8; uint16_t u16; uint32_t u32; int8_t s8; int16_t s16; } v = { .u32 = 0 };
+
+	if (!tap->at || channel >= t->channels)
+		return 0;
+	at = (const unsigned char *)(uintptr_t)tap->at + channel * consan_texel_bytes(t->format);
+	memcpy(&v, at, consan_texel_bytes(t->format));
+	switch (t->format) {
+	case CONSAN_TEXEL_S8: return (uint32_t)v.s8;
+	case CONSAN_TEXEL_S16: return (uint32_t)v.s16;
+	default: return v.u32;
+	}
+}
+
+/* Integers from 0 or -1 to 1, of which the least one counts as its neighbour. */
+static double real(const struct consan_texture *t, const struct tap *tap, unsigned channel)
+{
+	const uint32_t v = integer(t, tap, channel);
+
+	if (!tap->at)
+		return t->border[channel];
+	switch (t->format) {
+	case CONSAN_TEXEL_U8: return v / 255.0;
+	case CONSAN_TEXEL_U16: return v / 65535.0;
+	case CONSAN_TEXEL_S8: return fmax((int32_t)v / 127.0, -1);
+	case CONSAN_TEXEL_S16: return fmax((int32_t)v / 32767.0, -1);
+	case CONSAN_TEXEL_F16: return num_from_f16((uint16_t)v);
+	default: return num_f32(v);
+	}
+}
+
+uint32_t texture_value(const struct consan_texture *t, const struct fetch *f, unsigned channel)
+{
+	double sum = 0;
+	union { float f; uint32_t u; } bits;
+
+	if (!texture_floats(t))
+		return integer(t, &f->tap[0], channel);
+	if (f->n == 1) {
+		bits.f = (float)real(t, &f->tap[0], channel);
+		return bits.u;
+	}
+	for (unsigned k = 0; k < f->n; k++)
+		sum += f->tap[k].weight * real(t, &f->tap[k], channel);
+	bits.f = (float)sum;
+	return bits.u;
+}

@@ -1,0 +1,43 @@
+/* Tests of cuda: arrays, texture and surface objects (tests/cuda/textures.cu). */
+#include "tests/common/find.h"
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+
+/* Asserts the exit status of `consan-run words`, and a part of the output unless it is NULL. */
+static void expect(const char *words, int status, const char *piece)
+{
+	int is = shell("cd %s/tests/cuda && timeout 100 ../../consan-run %s 2>&1", build_dir(), words);
+
+	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
+	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+}
+
+/* The programs compare what they read with the formulas of the CUDA C++ Programming Guide. */
+Test(textures, values)
+{
+	expect("./textures fetches", 0, "13 of 13 kernels checked");
+	expect("./textures more", 0, "0 errors");
+	expect("--backend=gpu-emulated ./textures fetches", 0, "13 of 13 kernels checked");
+}
+
+Test(textures, of_the_same_kernel)
+{
+	expect("./textures written", 66, "CS125");
+	expect("./textures written-elsewhere", 0, "1 of 1 kernel checked");
+	expect("--backend=gpu-emulated --gpu-global ./textures written", 67,
+		"access to textures and surfaces is not recorded");
+}
+
+Test(textures, of_several_operations)
+{
+	expect("./textures streams", 66, "CS1002");
+	expect("./textures streams-ordered", 0, "1 of 1 kernel checked");
+}
+
+Test(textures, refused)
+{
+	expect("./textures destroyed", 66, "CS910");
+	expect("./textures refused", 67, "mipmapped arrays are not emulated");
+	cr_assert(has(output, "conversion from sRGB is not emulated"), "%s", output);
+}
