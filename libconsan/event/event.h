@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 12
+#define EVENT_VERSION 13
 
 #define EV_PACKED __attribute__((packed)) /* an enum of one byte */
 
