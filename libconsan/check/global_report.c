@@ -357,12 +357,33 @@ static void explain_scopes(struct finding *f, const struct narrow_sync *m)
 	report_edit(f, report_narrower(m->released, m->acquired), EDIT(narrow_sites));
 }
 
+/* Two grids that run at the same time */
+static void explain_beside(struct cluster *c, struct finding *f, const struct global_conflict *x)
+{
+	const struct launch_info *then = &beside_of(c->check, x->now->cluster)->info;
+	const struct launch_info *first = &beside_of(c->check, x->old->cluster)->info;
+	const bool far = then->device != first->device;
+
+	if (x->rule == CS222)
+		report_edge(f, "a release and an acquire pair up between launch %u on device %u and launch %u on "
+			"device %u, but their scopes do not include both threads: %s", first->id, first->device,
+			then->id, then->device, far ? "threads of two devices need .sys scope"
+			: "grids need .gpu scope");
+	else if (x->rule == CS1001 || x->rule == CS1002)
+		report_edge(f, "launch %u on device %u and launch %u on device %u run at the same time, and no "
+			"release and acquire at .%s scope orders the %s of the one and the %s of the other",
+			first->id, first->device, then->id, then->device, far ? "sys" : "gpu",
+			what_before(x->old), what_before(x->now));
+}
+
 static void fill(struct cluster *c, struct finding *f, const struct global_conflict *x,
 	const struct global_record *first, const struct global_record *second)
 {
 	side(c, f, first, first == x->now ? x->now_lane : x->old_lane, x);
 	side(c, f, second, second == x->now ? x->now_lane : x->old_lane, x);
 	explain(c, f, x);
+	if (beside_other(c->check, x->old->cluster))
+		explain_beside(c, f, x);
 	report_values(c, f, x->old->flags & x->now->flags & GR_WRITE);
 	if (x->narrow_sync && x->rule != CS108)
 		explain_scopes(f, x->narrow_sync);
