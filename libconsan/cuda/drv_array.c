@@ -133,8 +133,8 @@ static CUresult create(unsigned long long *handle, const struct object *o, const
 	return drv(error);
 }
 
-CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTURE_DESC *d,
-	const CUDA_RESOURCE_VIEW_DESC *view)
+CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *r,
+	const CUDA_TEXTURE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *view)
 {
 	struct object o = { .has_view = view };
 
