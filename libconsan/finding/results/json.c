@@ -245,6 +245,42 @@ static void get_edit(const json_t *o, const struct rj_known *k, struct finding_e
 		get_text(o, "what", e->form, sizeof e->form);
 }
 
+/* The rows of finding.timeline */
+static json_t *from_timeline(const char *rows)
+{
+	char *text = base_strdup(rows), *rest = text, *row;
+	json_t *a = json_array();
+
+	while ((row = strsep(&rest, "\n")) && *row) {
+		json_t *o = json_object();
+
+		rj_put_text(o, "line", strsep(&row, "\t"));
+		rj_put_text(o, "mark", strsep(&row, "\t"));
+		rj_put_text(o, "call", row);
+		json_array_append_new(a, o);
+	}
+	free(text);
+	return a;
+}
+
+/* As many rows as there is room for. */
+static void get_timeline(const json_t *a, char *to, size_t room)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach(a, i, o) {
+		const int n = snprintf(to, room, "%s\t%s\t%s\n", rj_text(o, "line"), rj_text(o, "mark"),
+			rj_text(o, "call"));
+
+		if (n < 0 || (size_t)n >= room)
+			break;
+		to += n;
+		room -= (size_t)n;
+	}
+	*to = 0;
+}
+
 static const char *const severity_name[] = {
 	[SEV_NOTE] = "note", [SEV_WARNING] = "warning", [SEV_ERROR] = "error",
 };
@@ -265,7 +301,8 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	json_object_set_new(o, "sides", sides);
 	if (*f->barrier.kind)
 		json_object_set_new(o, "barrier", from_barrier(&f->barrier));
-	rj_put_text(o, "timeline", f->timeline);
+	if (*f->timeline)
+		json_object_set_new(o, "timeline", from_timeline(f->timeline));
 	rj_put_text(o, "edge", f->edge);
 	rj_put_text(o, "hint_id", hint_name(f->hint_id));
 	rj_put_text(o, "hint", f->hint);
@@ -322,7 +359,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	for (unsigned i = 0; i < f->nsides; i++)
 		get_side(json_array_get(sides, i), k, &f->side[i]);
 	get_barrier(json_object_get(o, "barrier"), &f->barrier);
-	get_text(o, "timeline", f->timeline, sizeof f->timeline);
+	get_timeline(json_object_get(o, "timeline"), f->timeline, sizeof f->timeline);
 	get_text(o, "edge", f->edge, sizeof f->edge);
 	f->hint_id = (uint16_t)hint_by_name(rj_text(o, "hint_id"));
 	get_text(o, "hint", f->hint, sizeof f->hint);

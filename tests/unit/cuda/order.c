@@ -63,6 +63,9 @@ Test(order, report, .timeout = 60)
 	cr_expect(has(output, "cudaMemcpyAsync in stream 2") && has(output, "kernel set in stream 1"), "%s", output);
 	cr_expect(has(output, "kernel_copy") && has(output, "in main"), "%s", output);
 	cr_expect(has(output, "in stream 1 after the first"), "%s", output);
+	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --report=order.html ./order kernel_copy racy >/dev/null 2>&1; "
+		"cat order.html; rm order.html", build_dir());
+	cr_expect(has(output, "Calls of the host, in their order") && has(output, "(earlier)"), "%s", output);
 	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order named racy 2>&1", build_dir());
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "kernel set in stream \"producer\"") || has(output, "kernel set in stream 1"), "%s", output);
