@@ -454,21 +454,6 @@ static enum tensor_red red_of(const struct ptx_insn *i)
 	}
 }
 
-static enum tensor_type type_of(enum ptx_type t)
-{
-	switch (t) {
-	case TY_f16: return TT_f16;
-	case TY_bf16: return TT_bf16;
-	case TY_f32: return TT_f32;
-	case TY_f64: return TT_f64;
-	case TY_s32: return TT_s32;
-	case TY_s64: return TT_s64;
-	case TY_u32: case TY_b32: return TT_u32;
-	case TY_u64: case TY_b64: return TT_u64;
-	default: return TT_COUNT;
-	}
-}
-
 static struct args *args_of(struct decoder *d, struct xop *x)
 {
 	struct args *a = dec_alloc(d, sizeof *a);
@@ -527,7 +512,7 @@ static bool decode_plain(struct decoder *d, const struct ptx_insn *i, struct xop
 	a->size = dec_src(d, &i->operand[2], TY_u32);
 	if (reduces) {
 		a->red = (uint8_t)red_of(i);
-		a->type = (uint8_t)type_of(ptx_type_of(i, 0));
+		a->type = (uint8_t)tensor_type_of(ptx_type_of(i, 0));
 		if (!tensor_reduces(a->red, a->type))
 			return dec_unsupported(d, "this bulk reduction");
 	}

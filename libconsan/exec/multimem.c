@@ -175,21 +175,6 @@ static void reduce_narrow(const struct op *op, const struct replicas *r, unsigne
 	}
 }
 
-static enum tensor_type reduced_as(enum ptx_type t)
-{
-	switch (t) {
-	case TY_f16: return TT_f16;
-	case TY_bf16: return TT_bf16;
-	case TY_f32: return TT_f32;
-	case TY_f64: return TT_f64;
-	case TY_s32: return TT_s32;
-	case TY_s64: return TT_s64;
-	case TY_u32: case TY_b32: return TT_u32;
-	case TY_u64: case TY_b64: return TT_u64;
-	default: return TT_COUNT;
-	}
-}
-
 static void load(struct warp *w, const struct op *op, uint32_t lanes, const struct replicas *r)
 {
 	const unsigned bytes = op->n * op->size;
@@ -202,7 +187,7 @@ static void load(struct warp *w, const struct op *op, uint32_t lanes, const stru
 		} else {
 			memcpy(value, (const void *)(uintptr_t)r->at[0][l], bytes);
 			for (unsigned k = 1; k < r->n; k++)
-				tensor_reduce((enum tensor_red)op->red, reduced_as((enum ptx_type)op->type),
+				tensor_reduce((enum tensor_red)op->red, tensor_type_of((enum ptx_type)op->type),
 					value, (const unsigned char *)(uintptr_t)r->at[k][l], bytes);
 		}
 		for (unsigned e = 0; e < op->n; e++) {
@@ -232,7 +217,7 @@ static void store(struct warp *w, const struct op *op, uint32_t lanes, const str
 
 			gather(w, op, l, value);
 			if (op->access == REDUCE)
-				tensor_reduce((enum tensor_red)op->red, reduced_as((enum ptx_type)op->type), to,
+				tensor_reduce((enum tensor_red)op->red, tensor_type_of((enum ptx_type)op->type), to,
 					value, bytes);
 			else if (bytes == 4)
 				*(l32 *)to = *(l32 *)value;
@@ -329,7 +314,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, e
 		.scalar = (uint8_t)(ptx_type_bits(scalar) / 8), .size = (uint8_t)(ptx_type_bits(t) / 8) };
 	if (access == STORE)
 		op->red = RED_NONE;
-	else if (op->scalar >= 4 ? !tensor_reduces((enum tensor_red)op->red, reduced_as(scalar))
+	else if (op->scalar >= 4 ? !tensor_reduces((enum tensor_red)op->red, tensor_type_of(scalar))
 			: op->red != RED_ADD && (access == REDUCE || (op->red != RED_MIN && op->red != RED_MAX)))
 		return dec_unsupported(d, "this reduction of this type");
 	if (access == REDUCE && op->scalar == 1)

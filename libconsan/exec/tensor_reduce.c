@@ -87,6 +87,21 @@ static bool name(enum tensor_red red, bool is_signed, unsigned char *dst, \
 REDUCE_INT(reduce32, uint32_t, int32_t)
 REDUCE_INT(reduce64, uint64_t, int64_t)
 
+enum tensor_type tensor_type_of(enum ptx_type t)
+{
+	switch (t) {
+	case TY_f16: return TT_f16;
+	case TY_bf16: return TT_bf16;
+	case TY_f32: return TT_f32;
+	case TY_f64: return TT_f64;
+	case TY_s32: return TT_s32;
+	case TY_s64: return TT_s64;
+	case TY_u32: case TY_b32: return TT_u32;
+	case TY_u64: case TY_b64: return TT_u64;
+	default: return TT_COUNT;
+	}
+}
+
 bool tensor_reduces(enum tensor_red red, enum tensor_type t)
 {
 	bool arith = red == RED_ADD || red == RED_MIN || red == RED_MAX;

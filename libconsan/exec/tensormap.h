@@ -151,6 +151,8 @@ void tensor_store(const struct tensor_copy *c, enum tensor_red red);
 bool tensor_reduce(enum tensor_red red, enum tensor_type type, unsigned char *dst,
 	const unsigned char *src, uint64_t n);
 bool tensor_reduces(enum tensor_red red, enum tensor_type type);
+/* The type of a reduction that an instruction names; TT_COUNT: there is no such reduction. */
+enum tensor_type tensor_type_of(enum ptx_type t);
 
 /* ---- tensormap.replace ---- */
 enum tensor_field { TF_ADDRESS, TF_RANK, TF_BOX, TF_DIM, TF_STRIDE, TF_ELEM_STRIDE,
