@@ -15,59 +15,46 @@ CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *af
 	return RUNTIME(cudaGraphAddEmptyNode(NODE(node), g, AFTER(after), n));
 }
 
-static struct cudaKernelNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
+/* Parameters as one block are refused. */
+static CUresult kernel_params(const CUDA_KERNEL_NODE_PARAMS *p, struct cudaKernelNodeParams *to)
 {
-	return (struct cudaKernelNodeParams){ .func = p->func ? (void *)p->func : (void *)p->kern,
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (p->extra && !p->kernelParams) {
+		remark_unsupported("a kernel node with `extra' parameters");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	*to = (struct cudaKernelNodeParams){ .func = p->func ? (void *)p->func : (void *)p->kern,
 		.gridDim = { p->gridDimX, p->gridDimY, p->gridDimZ },
 		.blockDim = { p->blockDimX, p->blockDimY, p->blockDimZ },
 		.sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams };
-}
-
-/* Parameters as one block are refused. */
-static bool is_supported(const CUDA_KERNEL_NODE_PARAMS *p)
-{
-	if (!p->extra || p->kernelParams)
-		return true;
-	remark_unsupported("a kernel node with `extra' parameters");
-	return false;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	struct cudaKernelNodeParams k;
+	CUresult error = kernel_params(p, &k);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_supported(p))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	k = kernel_params(p);
-	return RUNTIME(cudaGraphAddKernelNode(NODE(node), g, AFTER(after), n, &k));
+	return error ? error : RUNTIME(cudaGraphAddKernelNode(NODE(node), g, AFTER(after), n, &k));
 }
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	struct cudaKernelNodeParams k;
+	CUresult error = kernel_params(p, &k);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_supported(p))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	k = kernel_params(p);
-	return RUNTIME(cudaGraphKernelNodeSetParams((cudaGraphNode_t)node, &k));
+	return error ? error : RUNTIME(cudaGraphKernelNodeSetParams((cudaGraphNode_t)node, &k));
 }
 
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 	const CUDA_KERNEL_NODE_PARAMS *p)
 {
 	struct cudaKernelNodeParams k;
+	CUresult error = kernel_params(p, &k);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_supported(p))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	k = kernel_params(p);
-	return RUNTIME(cudaGraphExecKernelNodeSetParams(exec, (cudaGraphNode_t)node, &k));
+	return error ? error : RUNTIME(cudaGraphExecKernelNodeSetParams(exec, (cudaGraphNode_t)node, &k));
 }
 
 CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *p)
@@ -123,42 +110,39 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *p)
 	return drv(error ? error : node_set(node_of(node), &op));
 }
 
-static struct cudaMemsetParams fill_params(const CUDA_MEMSET_NODE_PARAMS *p)
+static CUresult fill_params(const CUDA_MEMSET_NODE_PARAMS *p, struct cudaMemsetParams *to)
 {
-	return (struct cudaMemsetParams){ .dst = (void *)p->dst, .pitch = p->pitch, .value = p->value,
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	*to = (struct cudaMemsetParams){ .dst = (void *)p->dst, .pitch = p->pitch, .value = p->value,
 		.elementSize = p->elementSize, .width = p->width, .height = p->height };
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t n,
 	const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context)
 {
 	struct cudaMemsetParams f;
+	CUresult error = fill_params(p, &f);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	f = fill_params(p);
-	return RUNTIME(cudaGraphAddMemsetNode(NODE(node), g, AFTER(after), n, &f));
+	return error ? error : RUNTIME(cudaGraphAddMemsetNode(NODE(node), g, AFTER(after), n, &f));
 }
 
 CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p)
 {
 	struct cudaMemsetParams f;
+	CUresult error = fill_params(p, &f);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	f = fill_params(p);
-	return RUNTIME(cudaGraphMemsetNodeSetParams((cudaGraphNode_t)node, &f));
+	return error ? error : RUNTIME(cudaGraphMemsetNodeSetParams((cudaGraphNode_t)node, &f));
 }
 
 CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p,
 	CUcontext context)
 {
 	struct cudaMemsetParams f;
+	CUresult error = fill_params(p, &f);
 
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	f = fill_params(p);
-	return RUNTIME(cudaGraphExecMemsetNodeSetParams(exec, (cudaGraphNode_t)node, &f));
+	return error ? error : RUNTIME(cudaGraphExecMemsetNodeSetParams(exec, (cudaGraphNode_t)node, &f));
 }
 
 CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *p)
