@@ -370,7 +370,7 @@ static void need(const struct goal *g, const void *me)
 /* The caller holds the lock. */
 static int wait_for(const struct goal *g, enum wait_mode mode)
 {
-	const struct timespec until = after(QUERY);
+	const struct timespec limit = after(QUERY), *until = mode == WAIT_QUERY ? &limit : NULL;
 	int error = 0;
 
 	queue.calls++;
@@ -379,7 +379,7 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	moved(); /* the host may have changed what a grid waits for */
 	need(g, g);
 	queue.waiting += mode == WAIT_DONE;
-	while (!reached(g) && (progress(g, mode, mode == WAIT_QUERY ? &until : NULL) || mode == WAIT_DONE))
+	while (!reached(g) && progress(g, mode, until))
 		;
 	queue.waiting -= mode == WAIT_DONE;
 	queue.moved = progress_seconds();

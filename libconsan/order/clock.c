@@ -467,14 +467,6 @@ void order_host_waits_device(struct order *o, int device, enum order_trust trust
 	pthread_mutex_unlock(&o->lock);
 }
 
-void order_observed(struct order *o, struct order_op *op, const struct order_op *by)
-{
-	pthread_mutex_lock(&o->lock);
-	both_join(&op->clock, &by->clock);
-	both_set(&op->clock, by->line, by->epoch);
-	pthread_mutex_unlock(&o->lock);
-}
-
 /* ---- the host's side of calls ---- */
 
 enum host_effect { NOTHING, ISSUED, BEFORE, DEVICE };

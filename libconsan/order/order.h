@@ -105,10 +105,6 @@ void order_host_waits(struct order *o, order_line line, enum order_trust trust);
 void order_host_waits_event(struct order *o, const struct order_event *e);
 void order_host_waits_op(struct order *o, const struct order_op *op, enum order_trust trust);
 void order_host_waits_device(struct order *o, int device, enum order_trust trust);
-/* While it runs, `op` observed what `by` had done until now, as through memory that one of them
- * released and the other acquired: accesses of `op` that are told from now on are ordered after those
- * of `by`. */
-void order_observed(struct order *o, struct order_op *op, const struct order_op *by);
 
 /* ---- the host's side of calls (calls.def) ---- */
 

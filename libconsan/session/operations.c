@@ -122,7 +122,7 @@ static void on_range(void *user, const struct check_range *r)
 		return;
 	vec_push(&to->all, ((struct order_range){ .addr = r->addr, .bytes = r->bytes, .site = r->site,
 		.flags = (r->write ? ORDER_WRITE : 0) | (r->strong ? ORDER_STRONG : 0)
-			| (r->system ? ORDER_SYSTEM : 0)			| (r->observes ? ORDER_OBSERVES : 0) }));
+			| (r->system ? ORDER_SYSTEM : 0) | (r->observes ? ORDER_OBSERVES : 0) }));
 }
 
 void session_launches_end(struct consan *c)

@@ -84,14 +84,9 @@ uint32_t consan_python_stack_of(const char *lines)
 	return n ? site_intern(&s) : 0;
 }
 
-uint32_t consan_python_stack(void)
-{
-	return consan_python_stack_of(frames);
-}
-
 uint32_t consan_launch_stack(void)
 {
-	const uint32_t python = consan_python_stack();
+	const uint32_t python = consan_python_stack_of(frames);
 
 	return python ? python : consan_host_stack(NULL);
 }

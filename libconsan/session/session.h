@@ -56,8 +56,8 @@ uint32_t consan_stack_of(void *const *pc, int n, const char **call);
 /* A launch begins: remembers the Python frames of this thread. It takes the interpreter's lock, so the
  * caller holds no lock of ours. */
 void consan_python_launches(void);
-uint32_t consan_python_stack(void); /* of the last launch of this thread, a site; 0: no Python code */
-uint32_t consan_launch_stack(void); /* the same, or that of the host, see consan_host_stack() */
+/* These frames as a site; if there are none, that of the host, see consan_host_stack(). */
+uint32_t consan_launch_stack(void);
 /* The Python frames of this thread, to be kept: one in a line; NULL: it runs no Python code. The caller
  * free()s them, and holds no lock of ours. */
 char *consan_python_frames(void);
