@@ -1,8 +1,7 @@
 /* Tests of cuda: under consan-run, programs behave as on a GPU, however they are linked;
  * failures are reported and no finding is lost. Also tests of the fatbin reader and of the
  * linker of PTX. The programs are in tests/cuda/. */
-#include "tests/common/find.h"
-#include "tests/common/shell.h"
+#include "tests/common/ended.h"
 #include "libconsan/ptx/ptx.h"
 
 #include <criterion/criterion.h>
@@ -29,10 +28,7 @@ static int run(const char *words)
 /* Asserts the exit status, and a part of the output unless it is NULL. */
 static void expect(const char *words, int status, const char *piece)
 {
-	int is = run(words);
-
-	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
-	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+	expect_ended(words, run(words), status, piece);
 }
 
 /* ---- the API ---- */

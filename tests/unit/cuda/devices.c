@@ -1,6 +1,5 @@
 /* Tests of cuda: programs that use several devices (tests/cuda/devices.cu) behave as on GPUs. */
-#include "tests/common/find.h"
-#include "tests/common/shell.h"
+#include "tests/common/ended.h"
 
 #include <criterion/criterion.h>
 
@@ -10,8 +9,7 @@ static void expect(const char *words, int status, const char *piece)
 	int is = shell("cd %s/tests/cuda && env -u CUDA_VISIBLE_DEVICES timeout 100 ../../consan-run %s 2>&1",
 		build_dir(), words);
 
-	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
-	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+	expect_ended(words, is, status, piece);
 }
 
 Test(devices, several)

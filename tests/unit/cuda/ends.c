@@ -1,8 +1,7 @@
 /* Tests of how programs end: however they do, from whichever thread and at whichever moment of a
  * launch, they end as without consan, what was found is reported, and a launch that did not run to
  * its end counts as not checked. tests/cuda/ends.cu is the program. */
-#include "tests/common/find.h"
-#include "tests/common/shell.h"
+#include "tests/common/ended.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -16,10 +15,7 @@ static int run(const char *words)
 
 static void expect(const char *words, int status, const char *piece)
 {
-	int is = run(words);
-
-	cr_assert_eq(is, status, "%s: status %d, expected %d\n%s", words, is, status, output);
-	cr_assert(!piece || has(output, piece), "%s: no \"%s\" in\n%s", words, piece, output);
+	expect_ended(words, run(words), status, piece);
 }
 
 /* ---- the matrix ---- */

@@ -1,6 +1,7 @@
 /* Stale reads (--reads): litmus tests, each run under many seeds. Outcomes that the PTX ISA allows
  * and no interleaving shows are seen; outcomes that it forbids never are. Random programs are
- * judged by the axioms of section 8.10, which are computed here from all pairs of operations. */
+ * judged by the axioms of section 8.10, which are computed here from all pairs of operations.
+ * One file, because the litmus tests and the random programs share what builds and runs them. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
