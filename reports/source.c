@@ -2,7 +2,7 @@
  * looked for under ever shorter ends of its path, in the working directory and in the roots. Files
  * are cached, because a report shows many lines of few files.
  *
- * Names of files come from debug information, which whoever made the program, the event file or the
+ * Names of files come from debug information, which the author of the program, the event file or the
  * JSON report chose, and a report is passed on. So only files below the roots are quoted, wherever
  * links lead, and no hidden ones, as .git/config or .env are. */
 #include "reports/reports.h"

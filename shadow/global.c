@@ -210,7 +210,7 @@ void global_lock_open(pthread_mutex_t *m)
 
 struct global_shadow *global_shadow_open(void)
 {
-	struct global_shadow *g = base_alloc(sizeof *g);
+	struct global_shadow *g = base_alloc_pages(sizeof *g);
 
 	for (unsigned i = 0; i < SHARDS; i++)
 		global_lock_open(&g->shard[i].lock);
@@ -252,7 +252,7 @@ void global_shadow_close(struct global_shadow *g)
 	for (unsigned i = 0; i < SHARDS; i++)
 		shard_close(&g->shard[i]);
 	global_log_close(g->log);
-	free(g);
+	base_free_pages(g, sizeof *g);
 }
 
 size_t global_shadow_footprint(const struct global_shadow *g)

@@ -40,6 +40,8 @@ enum {
 	GR_STALE = 1024,
 	/* GR_STRONG of scope sys; not in the flags of an entry */
 	GR_SYSTEM = 2048,
+	/* GR_VOLATILE: a write that follows a release fence; not in the flags of an entry */
+	GR_PUBLISHES = 4096,
 };
 
 /* Layout: which lanes accessed which bytes. The one description of it, from which the bytes that an
@@ -71,7 +73,8 @@ struct global_record {
 	uint8_t row, scope;
 	uint8_t count;           /* 0 and 1 are equivalent; at most GR_MAX_COUNT */
 	int8_t lane;             /* the issuing lane, if an engine performs the access; else -1 */
-	bool publishes;          /* GR_VOLATILE: a write that follows a release fence */
+	uint16_t met;            /* of the caller: what the accessor knew of other launches. Of two
+				    accesses with different values neither makes the other forgotten */
 };
 
 /* ---- global_layout.c, global_spans.c, global_lanes.c ---- */
@@ -167,7 +170,7 @@ void global_shadow_touch(struct global_shadow *s, struct global_accessor *a,
 void global_shadow_touch_whole(struct global_shadow *s, struct global_accessor *a,
 	const struct global_record *now, const struct global_span *spans, size_t nspans);
 /* Calls each() for the accesses that are remembered: of `granules` granules from addr on, the bytes of
- * `mask` in each. For reads that many threads made in the same way, the record is that of one of them.
+ * `mask` in each. Of reads that more threads made than are kept, the record is that of one of them.
  * No thread may access the shadow at that time. */
 typedef void global_each(void *user, const struct global_record *r, uint64_t addr, uint32_t granules,
 	uint16_t mask);

@@ -58,11 +58,17 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr)
 	if (r->row > 5)
 		return listed_at(r, addr);
 	if (r->count <= 1 && r->inner == r->size && r->pitch >= width) {
-		int64_t k = d / r->pitch, in = d % r->pitch;
+		int64_t k = 0, in = d;
 
-		if (d < 0 || in >= width || k >= 32 >> r->row)
+		if (d < 0 || (in >= width && r->row == 5))
 			return 0;
-		return r->lanes & 1u << ((k << r->row) + in / r->size);
+		if (in >= width) { /* divisions are slow */
+			k = d / r->pitch;
+			in = d % r->pitch;
+		}
+		if (in >= width || k >= 32 >> r->row)
+			return 0;
+		return r->lanes & 1u << ((k << r->row) + (int64_t)((uint32_t)in / r->size));
 	}
 	if (!r->pitch && !r->row && r->count <= 1)
 		return d >= 0 && d < r->size ? r->lanes : 0;

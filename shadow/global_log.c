@@ -34,7 +34,7 @@ struct listed {
 
 struct zone {
 	uint64_t number;
-	struct zone *next;
+	struct zone *next, *other; /* in the same slot; in all slots */
 	pthread_mutex_t lock;
 	bool flushed;         /* atomic: all its accesses are at the granules */
 	uint64_t *written; /* a bit for each word, or NULL */
@@ -45,6 +45,7 @@ struct zone {
 struct global_log {
 	struct zone *zone[ZONES]; /* chains, which only grow at their head: read without a lock */
 	pthread_mutex_t lock;     /* held to insert zones */
+	struct zone *zones;       /* all of them */
 	uint32_t nzones, nwritten;
 	struct logged_shard shard[SHARDS];
 };
@@ -72,6 +73,8 @@ static struct zone *zone_of(struct global_log *l, uint64_t number)
 		z = base_alloc(sizeof *z);
 		z->number = number;
 		z->next = l->zone[number % ZONES];
+		z->other = l->zones;
+		l->zones = z;
 		global_lock_open(&z->lock);
 		__atomic_store_n(&l->zone[number % ZONES], z, __ATOMIC_RELEASE);
 		l->nzones++;
@@ -384,28 +387,28 @@ static void each_listed(const struct zone *z, global_each *each, void *user)
 	for (size_t i = 0; i < z->log.n; i++) {
 		const struct logged *t = z->log.at[i].t;
 		const struct part *p = &t->part[z->log.at[i].part];
-		struct global_record r = t->r;
 
-		if (t->nreaders)
-			r = logged_record(t, &t->reader[0]);
-		for (uint32_t k = p->first; k < p->first + p->n; k++)
-			each(user, &r, t->piece[k].addr, t->piece[k].granules, t->piece[k].mask);
+		for (uint32_t x = 0; x < t->nreaders || !x; x++) {
+			const struct global_record r = t->nreaders ? logged_record(t, &t->reader[x]) : t->r;
+
+			for (uint32_t k = p->first; k < p->first + p->n; k++)
+				each(user, &r, t->piece[k].addr, t->piece[k].granules, t->piece[k].mask);
+		}
 	}
 }
 
 void global_log_each(struct global_log *l, global_each *each, void *user)
 {
-	for (uint32_t i = 0; l->nzones && i < ZONES; i++)
-		for (const struct zone *z = l->zone[i]; z; z = z->next)
-			if (!z->flushed)
-				each_listed(z, each, user);
+	for (const struct zone *z = l->zones; z; z = z->other)
+		if (!z->flushed)
+			each_listed(z, each, user);
 }
 
 /* ---- lifetimes ---- */
 
 struct global_log *global_log_open(void)
 {
-	struct global_log *l = base_alloc(sizeof *l);
+	struct global_log *l = base_alloc_pages(sizeof *l);
 
 	global_lock_open(&l->lock);
 	for (unsigned i = 0; i < SHARDS; i++)
@@ -415,21 +418,20 @@ struct global_log *global_log_open(void)
 
 void global_log_close(struct global_log *l)
 {
-	for (uint32_t i = 0; l->nzones && i < ZONES; i++)
-		for (struct zone *z = l->zone[i], *next; z; z = next) {
-			next = z->next;
-			vec_free(&z->log);
-			free(z->written);
-			pthread_mutex_destroy(&z->lock);
-			free(z);
-		}
+	for (struct zone *z = l->zones, *other; z; z = other) {
+		other = z->other;
+		vec_free(&z->log);
+		free(z->written);
+		pthread_mutex_destroy(&z->lock);
+		free(z);
+	}
 	for (unsigned i = 0; i < SHARDS; i++) {
 		arena_free(&l->shard[i].arena);
 		free(l->shard[i].at);
 		pthread_mutex_destroy(&l->shard[i].lock);
 	}
 	pthread_mutex_destroy(&l->lock);
-	free(l);
+	base_free_pages(l, sizeof *l);
 }
 
 size_t global_log_footprint(const struct global_log *l)

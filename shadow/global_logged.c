@@ -3,7 +3,8 @@
  * A reader x of an entry is dropped when n is added:
  *  - if x is the same agent of the same cluster at the same instruction: whatever is ordered after
  *    n's epoch is ordered after x's, and the bytes of each lane are the same;
- *  - if n is ordered after x, for all lanes: as in global_step.c. */
+ *  - if n is ordered after x, for all lanes: as in global_step.c;
+ * unless they knew different things of other launches, which are compared with both. */
 #include "global_logged.h"
 
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static void *shard_alloc(struct logged_shard *s, size_t bytes)
 struct logged *logged_find(const struct logged_shard *s, uint64_t key,
 	const struct global_record *r, const struct global_run *at, size_t n)
 {
-	struct logged *t = s->cap ? s->at[key / SHARDS & (s->cap - 1)] : NULL;
+	const struct logged_slot *slot = s->cap ? &s->at[key / SHARDS & (s->cap - 1)] : NULL;
+	struct logged *t = slot && slot->tags >> (key >> 58) & 1 ? slot->first : NULL;
 
 	while (t && (t->key != key || !same_access(t, r, at, n)))
 		t = t->next;
@@ -87,29 +89,32 @@ struct logged *logged_new(struct logged_shard *s, uint64_t key,
 	return t;
 }
 
+static void put(struct logged_slot *at, uint32_t cap, struct logged *t)
+{
+	struct logged_slot *slot = &at[t->key / SHARDS & (cap - 1)];
+
+	t->next = slot->first;
+	slot->first = t;
+	slot->tags |= 1ull << (t->key >> 58);
+}
+
 void logged_insert(struct logged_shard *s, struct logged *t)
 {
-	struct logged **at;
-
 	if (s->n == s->cap) {
 		uint32_t cap = s->cap ? 2 * s->cap : 64;
-		struct logged **to = base_alloc(cap * sizeof(struct logged *));
+		struct logged_slot *to = base_alloc(cap * sizeof *to);
 
 		for (uint32_t i = 0; i < s->cap; i++)
-			for (struct logged *x = s->at[i], *next; x; x = next) {
+			for (struct logged *x = s->at[i].first, *next; x; x = next) {
 				next = x->next;
-				at = &to[x->key / SHARDS & (cap - 1)];
-				x->next = *at;
-				*at = x;
+				put(to, cap, x);
 			}
 		free(s->at);
 		s->at = to;
-		s->bytes += (cap - s->cap) * sizeof(struct logged *);
+		s->bytes += (cap - s->cap) * sizeof *to;
 		s->cap = cap;
 	}
-	at = &s->at[t->key / SHARDS & (s->cap - 1)];
-	t->next = *at;
-	*at = t;
+	put(s->at, s->cap, t);
 	s->n++;
 }
 
@@ -125,6 +130,7 @@ struct global_record logged_record(const struct logged *t, const struct reader *
 	r.site = x->site;
 	r.agent = x->agent;
 	r.warp = x->warp;
+	r.met = x->met;
 	r.lane = x->lane;
 	return r;
 }
@@ -173,6 +179,8 @@ static void thin(struct logged *t, uint32_t now)
 static bool is_redundant(const struct logged *t, struct global_accessor *a, const struct reader *x,
 	const struct global_record *now)
 {
+	if (x->met != now->met)
+		return false;
 	if (x->cluster == now->cluster && x->agent == now->agent && x->site == now->site)
 		return true;
 	return (x->cluster == now->cluster || !a->isolated) && knows(t, a, x, now);
@@ -210,7 +218,7 @@ void logged_add_reader(struct logged_shard *s, struct logged *t, struct global_a
 	for (k = t->nreaders++; k && x[k - 1].cluster > now->cluster; k--)
 		x[k] = x[k - 1];
 	x[k] = (struct reader){ now->cluster, now->epoch, now->issue, now->site, now->agent, now->warp,
-		now->lane };
+		now->met, now->lane };
 	if (!a->synchronised && !(now->flags & ~GR_NC) && t->nreaders > 2 * KEPT_READERS)
 		thin(t, now->cluster);
 	if (t->nreaders > most) {

@@ -13,7 +13,7 @@
 
 struct reader {
 	uint32_t cluster, epoch, issue, site;
-	uint16_t agent, warp;
+	uint16_t agent, warp, met;
 	int8_t lane;
 };
 
@@ -37,9 +37,15 @@ struct logged {
 	bool saturated, flushed;   /* flushed: in some zone */
 };
 
+/* A chain of reads. Most reads are new: tags show that without a look at what may not be cached. */
+struct logged_slot {
+	struct logged *first;
+	uint64_t tags;      /* bit key >> 58 of each of them */
+};
+
 struct logged_shard {
 	pthread_mutex_t lock;
-	struct logged **at; /* hash of the reads */
+	struct logged_slot *at; /* hash of the reads */
 	uint32_t n, cap;
 	struct arena arena;
 	size_t bytes;

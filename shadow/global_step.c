@@ -15,6 +15,8 @@
  *    read-modify-write is ordered after the strong writes which that one observed. For that the
  *    first strong read of a warp after such a write stays, too, until a weak write.
  *  - n reads what its own lanes wrote or read in the same epoch: n adds nothing.
+ *  - x and n knew different things of other launches (met): operations that are compared with them
+ *    later may be ordered after one and not before the other. Both stay.
  *
  * While no clusters have synchronized, no access is ordered with another cluster's: of their reads
  * the KEPT_READERS lowest represent all. When a state exceeds MAX_ENTRIES accesses, or
@@ -339,7 +341,7 @@ static uint32_t advance(struct visit *v, uint32_t from, uint64_t addr, uint16_t 
 			unseen &= ~observed(v, s->state[from].at, nfrom, i, addr, both);
 		is = unseen ? v->accessor->classify(v->accessor, x, now, addr, unseen, &v->lanewise)
 			: GLOBAL_ORDERED;
-		gone = !skip && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
+		gone = !skip && x->met == now->met && as_strict(x, now) && (now->flags & GR_WRITE || !(e.flags & GR_WRITE))
 			&& observes_as_much(s, s->state[from].at, nfrom, i, now, both)
 			&& (is == GLOBAL_ORDERED || (is == GLOBAL_CONFLICT && x->cluster == now->cluster));
 		if (gone)

@@ -27,6 +27,7 @@ void inject_runtime_call(const CUpti_CallbackData *d); /* calls.c: at both ends 
 extern const struct inject_handler inject_handlers[];
 extern const struct inject_handler inject_memory_handlers[]; /* with --gpu-global only */
 extern const struct inject_handler inject_graph_handlers[];
+extern const struct inject_handler inject_operation_handlers[]; /* called after the others */
 extern const struct inject_handler inject_link_handlers[];
 
 #endif

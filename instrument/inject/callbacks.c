@@ -11,7 +11,8 @@
 /* ---- loading modules ---- */
 
 struct state {
-	const void *ours, *original;
+	struct inject_image *image; /* that is being loaded; NULL: none, or not instrumented */
+	const void *ours, *original; /* ours: NULL: the program's image is loaded */
 	char path[32];             /* the replaced file name, for `file` */
 	int file;
 	struct inject_launch launch;
@@ -26,20 +27,23 @@ static const char *program(void)
 
 static void swap_image(const void **image)
 {
-	const void *ours = *image ? inject_image(*image, program()) : NULL;
-
-	state.ours = ours;
+	state.image = *image ? inject_image(*image, program()) : NULL;
+	state.ours = inject_image_text(state.image);
 	state.original = *image;
-	if (ours)
-		*image = ours;
+	if (state.ours)
+		*image = state.ours;
 }
 
 static void swap_file(const char **path)
 {
 	state.ours = NULL;
-	state.file = *path ? inject_file(*path) : -1;
-	if (state.file < 0)
+	state.image = *path ? inject_image_in(*path) : NULL;
+	state.file = state.image ? inject_file(state.image, *path) : -1;
+	if (state.file < 0) {
+		if (inject_image_text(state.image))
+			state.image = NULL;
 		return;
+	}
 	snprintf(state.path, sizeof state.path, "/proc/self/fd/%d", state.file);
 	state.ours = state.path;
 	state.original = *path;
@@ -73,17 +77,18 @@ static CUresult load_original(const struct inject_call *c)
 	}
 }
 
-/* If the driver refused the instrumented text, loads the original instead. */
+/* If the driver refused the instrumented text, loads the original instead. True: state.image has
+ * been loaded. */
 static bool check_loaded(const struct inject_call *c)
 {
 	CUresult why;
 
-	if (!state.ours)
-		return false;
-	if (!*c->result) {
+	if (state.image && !*c->result) {
 		inject_make_pool();
 		return true;
 	}
+	if (!state.image || !state.ours)
+		return false;
 	why = *c->result;
 	*c->result = load_original(c);
 	inject_refused(why, *c->result);
@@ -97,7 +102,7 @@ static void on_library(const struct inject_call *c)
 	if (c->enter)
 		swap_image((const void **)(uintptr_t)&p->code);
 	else if (check_loaded(c))
-		inject_library(*p->library);
+		inject_library(state.image, *p->library);
 }
 
 /* Also for cuModuleLoadDataEx and cuModuleLoadFatBinary, whose parameters begin like those of
@@ -108,8 +113,8 @@ static void on_module(const struct inject_call *c)
 
 	if (c->enter)
 		swap_image((const void **)(uintptr_t)&p->image);
-	else
-		check_loaded(c);
+	else if (check_loaded(c))
+		inject_loaded(state.image, *p->module);
 }
 
 static void on_module_file(const struct inject_call *c)
@@ -120,7 +125,8 @@ static void on_module_file(const struct inject_call *c)
 		swap_file((const char **)(uintptr_t)&p->fname);
 		return;
 	}
-	check_loaded(c);
+	if (check_loaded(c))
+		inject_loaded(state.image, *p->module);
 	if (state.ours)
 		close(state.file);
 }
@@ -133,7 +139,7 @@ static void on_library_file(const struct inject_call *c)
 	if (c->enter)
 		swap_file((const char **)(uintptr_t)&p->fileName);
 	else if (check_loaded(c))
-		inject_library(*p->library);
+		inject_library(state.image, *p->library);
 }
 
 /* ---- launches ---- */
@@ -151,6 +157,10 @@ void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig
 			l->cooperative = v->cooperative;
 		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 			l->programmatic = v->programmaticStreamSerializationAllowed;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+			l->begun = v->launchCompletionEvent.event;
+		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+			l->begun = v->programmaticEvent.event;
 		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
 			l->preferred = v->preferredClusterDim.x;
 		if (c->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
@@ -169,8 +179,9 @@ static bool is_refusal(CUresult r)
 		|| r == CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
-/* Called before and after a launch. none: the stream that NULL stands for. */
-static void around_launch(const struct inject_call *c, CUstream none)
+/* Called before and after a launch. f: the call's function; none: the stream that NULL stands
+ * for. */
+static void around_launch(const struct inject_call *c, const CUfunction *f, CUstream none)
 {
 	if (!c->enter) {
 		if (is_refusal(*c->result))
@@ -184,6 +195,8 @@ static void around_launch(const struct inject_call *c, CUstream none)
 	if (!state.launch.stream)
 		state.launch.stream = none;
 	inject_before(&state.launch);
+	if (state.launch.instead)
+		*(CUfunction *)(uintptr_t)f = state.launch.instead;
 }
 
 _Static_assert(offsetof(cuLaunchCooperativeKernel_params, kernelParams) ==
@@ -202,7 +215,7 @@ static void launch(const struct inject_call *c, CUstream none, bool cooperative)
 			cooperative ? NULL : p->extra);
 		state.launch.cooperative |= cooperative;
 	}
-	around_launch(c, none);
+	around_launch(c, &p->f, none);
 }
 
 static void on_launch(const struct inject_call *c)
@@ -231,7 +244,7 @@ static void launch_ex(const struct inject_call *c, CUstream none)
 
 	if (c->enter)
 		inject_describe(&state.launch, p->f, p->config, p->kernelParams, p->extra);
-	around_launch(c, none);
+	around_launch(c, &p->f, none);
 }
 
 static void on_launch_ex(const struct inject_call *c)
@@ -273,6 +286,26 @@ static void on_capture(const struct inject_call *c)
 	if (c->enter)
 		inject_load_libraries();
 }
+
+/* How many blocks are resident, or how large they may be, depends on the code that will run. */
+#define OCCUPANCY(call) \
+static void on_##call(const struct inject_call *c) \
+{ \
+	call##_params *p = (call##_params *)(uintptr_t)c->params; \
+\
+	if (c->enter) \
+		p->func = inject_function(p->func); \
+}
+#define OCCUPANCIES(OCCUPANCY) \
+	OCCUPANCY(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+	OCCUPANCY(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	OCCUPANCY(cuOccupancyMaxPotentialBlockSize) \
+	OCCUPANCY(cuOccupancyMaxPotentialBlockSizeWithFlags) \
+	OCCUPANCY(cuOccupancyAvailableDynamicSMemPerBlock) \
+	OCCUPANCY(cuOccupancyMaxPotentialClusterSize) \
+	OCCUPANCY(cuOccupancyMaxActiveClusters)
+OCCUPANCIES(OCCUPANCY)
+#undef OCCUPANCY
 
 /* ---- lookups ---- */
 
@@ -333,6 +366,8 @@ static void on_memory(const struct inject_call *c)
 
 static void on_context_destroyed(const struct inject_call *c)
 {
+	if (c->enter)
+		inject_await();
 	if (c->succeeded)
 		inject_context_ended(((const cuCtxDestroy_v2_params *)c->params)->ctx, 0);
 }
@@ -341,6 +376,8 @@ static void on_device_reset(const struct inject_call *c)
 {
 	const cuDevicePrimaryCtxReset_v2_params *p = c->params;
 
+	if (c->enter)
+		inject_await();
 	if (c->succeeded)
 		inject_context_ended(NULL, p->dev);
 }
@@ -351,23 +388,28 @@ static void on_device_released(const struct inject_call *c)
 	unsigned flags;
 	int active = 0;
 
+	if (c->enter)
+		inject_await();
 	if (c->succeeded && (!cu.p_cuDevicePrimaryCtxGetState ||
 			(!cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) && !active)))
 		inject_context_ended(NULL, device); /* else another part of the program still
 						       holds it */
 }
 
-/* Before the unload: afterwards another module may get the same handle. */
 static void on_module_unloaded(const struct inject_call *c)
 {
-	if (c->enter)
-		inject_unloaded(NULL);
+	if (!c->enter)
+		return;
+	inject_await();
+	inject_module_unloaded(((const cuModuleUnload_params *)c->params)->hmod);
 }
 
 static void on_library_unloaded(const struct inject_call *c)
 {
-	if (c->enter)
-		inject_unloaded(((const cuLibraryUnload_params *)c->params)->library);
+	if (!c->enter)
+		return;
+	inject_await();
+	inject_library_unloaded(((const cuLibraryUnload_params *)c->params)->library);
 }
 
 /* ---- tables ---- */
@@ -409,6 +451,9 @@ const struct inject_handler inject_handlers[] = {
 	INJECT_HANDLER(cuStreamBeginCapture_v2_ptsz, on_capture)
 	INJECT_HANDLER(cuStreamBeginCaptureToGraph, on_capture)
 	INJECT_HANDLER(cuStreamBeginCaptureToGraph_ptsz, on_capture)
+#define OCCUPANCY(call) INJECT_HANDLER(call, on_##call)
+	OCCUPANCIES(OCCUPANCY)
+#undef OCCUPANCY
 	INJECT_HANDLER(cuTensorMapEncodeTiled, on_tiled)
 	INJECT_HANDLER(cuTensorMapEncodeIm2col, on_im2col)
 	{ 0, NULL },

@@ -41,11 +41,23 @@ static bool is_answer(int error)
 		|| (error >= cudaErrorAssert && error <= cudaErrorLaunchFailure);
 }
 
-/* name: with CUPTI's suffix, "cudaMemcpy_v3020". */
+/* call: with CUPTI's suffix, "cudaMemcpy_v3020". */
+static void plain_name(const char *call, char *to, size_t n)
+{
+	const char *end = strstr(call, "_ptsz");
+
+	end = end ? end : strstr(call, "_ptds");
+	snprintf(to, n, "%.*s", (int)(end ? (size_t)(end - call) : strcspn(call + 2, "_") + 2), call);
+}
+
+void inject_call_name(const char *driver, char *to, size_t n)
+{
+	plain_name(here.runtime ? here.runtime : driver, to, n);
+}
+
 static void report(const char *rule, const char *name, const char *kernel, int error)
 {
-	const char *code = "", *text = "", *end = strstr(name, "_ptsz");
-	const size_t n = end ? (size_t)(end - name) : strcspn(name + 2, "_") + 2;
+	const char *code = "", *text = "";
 	char call[64], sentence[200];
 	uint32_t stack;
 
@@ -59,7 +71,7 @@ static void report(const char *rule, const char *name, const char *kernel, int e
 	if (cu.p_cuGetErrorString)
 		cu.p_cuGetErrorString((CUresult)error, &text);
 	snprintf(sentence, sizeof sentence, "%s%s%s", code, *text ? ": " : "", text);
-	snprintf(call, sizeof call, "%.*s", (int)n, name);
+	plain_name(name, call, sizeof call);
 	consan_call_failed(inject_session(), &(struct consan_call){ .rule = rule, .name = call,
 		.kernel = kernel ? kernel : "", .error = sentence, .reason = "", .stack = stack });
 	if (here.by_stub)

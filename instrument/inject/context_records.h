@@ -6,12 +6,15 @@
 #include "instrument/record/record.h"
 #include "internal.h"
 
+enum { RECORD_SPARES = 3 };
+
 /* A module's decode_site_words() on the GPU. */
 struct site_words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 
 /* Launches are checked one at a time, so that only the table of contexts needs a lock. */
 struct context_records {
-	struct inject_pool pool;   /* first member: context_records() casts back */
+	struct inject_pool pool;
+	struct inject_pool spare[RECORD_SPARES]; /* for launches beside another one; at 0: none */
 	CUcontext context;
 	unsigned long long id;     /* of the context; unlike handles, ids are not reused */
 	bool primary;              /* it is its device's primary context */
@@ -30,7 +33,7 @@ struct context_records {
 
 static inline struct context_records *context_records(const struct inject_pool *pool)
 {
-	return (struct context_records *)(uintptr_t)pool;
+	return pool->records;
 }
 
 /* Copies to the host, through p->pinned in pieces unless `to` is p->pinned. */

@@ -22,6 +22,7 @@ struct graph {
 	bool for_devices;          /* kernels may launch it (device launch) */
 	bool had_disabled;         /* nodes were disabled when it was updated */
 	VEC(struct step) step;
+	struct order_event launched; /* the newest launch */
 	VEC(char *) kernel;        /* if it runs unchanged: the names of its kernels */
 	char why[200];             /* the reason why it runs unchanged; "": it does not */
 };
@@ -147,9 +148,14 @@ static size_t number_of(const struct numbered *number, size_t n, CUgraphNode nod
 	return found ? found->k : 0;
 }
 
-/* Sorts the nodes so that each comes after those it depends on. programmatic: gets, for each
- * node, the node before it on a programmatic edge, else SIZE_MAX. */
-static bool sort_nodes(CUgraph graph, const struct nodes *s, size_t *order, size_t *programmatic)
+struct edges {
+	struct graph_edge *at;     /* numbers of nodes */
+	bool *programmatic;
+	size_t n;
+};
+
+/* Sorts the nodes so that each comes after those it depends on. The caller free()s what *edges has. */
+static bool sort_nodes(CUgraph graph, const struct nodes *s, size_t *order, struct edges *edges)
 {
 	struct numbered *number = base_alloc((s->n + 1) * sizeof *number);
 	size_t nedges = 0;
@@ -157,49 +163,88 @@ static bool sort_nodes(CUgraph graph, const struct nodes *s, size_t *order, size
 	CUgraphNode *from = base_alloc((nedges + 1) * sizeof *from),
 		*to = base_alloc((nedges + 1) * sizeof *to);
 	CUgraphEdgeData *data = base_alloc((nedges + 1) * sizeof *data);
-	struct graph_edge *edge = base_alloc((nedges + 1) * sizeof *edge);
 
+	*edges = (struct edges){ base_alloc((nedges + 1) * sizeof *edges->at),
+		base_alloc((nedges + 1) * sizeof *edges->programmatic), nedges };
 	ok = ok && (!nedges || !cu.p_cuGraphGetEdges(graph, from, to, data, &nedges));
-	for (size_t k = 0; k < s->n; k++) {
+	for (size_t k = 0; k < s->n; k++)
 		number[k] = (struct numbered){ s->at[k], k };
-		programmatic[k] = SIZE_MAX;
-	}
 	qsort(number, s->n, sizeof *number, by_node);
 	for (size_t k = 0; ok && k < nedges; k++) {
-		edge[k] = (struct graph_edge){ number_of(number, s->n, from[k]),
+		edges->at[k] = (struct graph_edge){ number_of(number, s->n, from[k]),
 			number_of(number, s->n, to[k]) };
-		if (data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
-			programmatic[edge[k].to] = edge[k].from;
+		edges->programmatic[k] = data[k].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
 	}
-	ok = ok && graph_order(s->n, edge, nedges, order);
+	ok = ok && graph_order(s->n, edges->at, nedges, order);
 	free(number);
 	free(from);
 	free(to);
 	free(data);
-	free(edge);
 	return ok;
 }
 
-/* Makes the list of steps; the nodes of child graphs are inserted in the place of their node. */
-static bool add_steps(struct graph *g, CUgraph graph)
+/* Steps, ascending. */
+struct steps { VEC(size_t) list; };
+
+static void join_steps(struct steps *to, const struct steps *with)
+{
+	struct steps all = { 0 };
+	size_t i = 0, k = 0;
+
+	while (i < to->list.n || k < with->list.n) {
+		const size_t a = i < to->list.n ? to->list.at[i] : SIZE_MAX;
+		const size_t b = k < with->list.n ? with->list.at[k] : SIZE_MAX;
+
+		vec_push(&all.list, a < b ? a : b);
+		i += a <= b;
+		k += b <= a;
+	}
+	vec_free(&to->list);
+	*to = all;
+}
+
+/* Makes the list of steps; the nodes of child graphs are inserted in the place of their node. after:
+ * the steps that come before the whole graph. Adds to *last, what comes after the whole graph comes
+ * after these. */
+static bool add_steps(struct graph *g, CUgraph graph, const struct steps *after, struct steps *last)
 {
 	struct nodes s = nodes_of(graph);
-	size_t *order = base_alloc((s.n + 1) * sizeof *order),
-		*programmatic = base_alloc((s.n + 1) * sizeof *programmatic);
-	bool ok = sort_nodes(graph, &s, order, programmatic);
+	size_t *order = base_alloc((s.n + 1) * sizeof *order);
+	struct edges edges;
+	struct steps *done = base_alloc((s.n + 1) * sizeof *done); /* when the node is complete */
+	bool ok = sort_nodes(graph, &s, order, &edges);
 
 	for (size_t k = 0; ok && k < s.n; k++) {
 		size_t i = order[k];
 		struct step step = { .node = s.at[i], .type = type_of(s.at[i]) };
+		struct steps before = { 0 };
 
-		step.programmatic = k && programmatic[i] == order[k - 1];
-		if (step.type == CU_GRAPH_NODE_TYPE_GRAPH)
-			ok = add_steps(g, graph_in(step.node));
-		else if (step_does(step.type))
+		join_steps(&before, after);
+		for (size_t e = 0; e < edges.n; e++) {
+			if (edges.at[e].to != i)
+				continue;
+			join_steps(&before, &done[edges.at[e].from]);
+			step.programmatic |= k && edges.programmatic[e] && edges.at[e].from == order[k - 1];
+		}
+		if (step_does(step.type)) {
+			for (size_t n = 0; n < before.list.n; n++)
+				vec_push(&step.after, before.list.at[n]);
+			vec_push(&done[i].list, g->step.n);
 			vec_push(&g->step, step);
+		} else {
+			join_steps(&done[i], &before);
+		}
+		if (step.type == CU_GRAPH_NODE_TYPE_GRAPH)
+			ok = add_steps(g, graph_in(step.node), &before, &done[i]);
+		join_steps(last, &done[i]);
+		vec_free(&before.list);
 	}
+	for (size_t k = 0; k < s.n; k++)
+		vec_free(&done[k].list);
+	free(done);
+	free(edges.at);
+	free(edges.programmatic);
 	free(order);
-	free(programmatic);
 	free(s.at);
 	return ok;
 }
@@ -236,8 +281,11 @@ static bool driver_has_all(void)
 /* Frees the clone and what was found out about it. alive: the context still exists. */
 static void free_clone(struct graph *g, bool alive)
 {
-	for (size_t k = 0; k < g->step.n && alive; k++)
-		step_changed(&g->step.at[k]);
+	for (size_t k = 0; k < g->step.n; k++) {
+		if (alive)
+			step_changed(&g->step.at[k]);
+		vec_free(&g->step.at[k].after);
+	}
 	for (size_t k = 0; k < g->kernel.n; k++)
 		free(g->kernel.at[k]);
 	if (g->clone && alive)
@@ -287,6 +335,7 @@ static const char *why_unchanged(const struct graph *g, CUgraph graph)
 static void clone_graph(struct graph *g, CUgraph graph)
 {
 	const char *why = why_unchanged(g, graph);
+	struct steps none = { 0 }, last = { 0 };
 	char text[80];
 	CUresult r;
 
@@ -295,8 +344,9 @@ static void clone_graph(struct graph *g, CUgraph graph)
 		why = text;
 		g->clone = NULL;
 	}
-	if (!why && (!add_steps(g, g->clone) || !note_originals(g, graph)))
+	if (!why && (!add_steps(g, g->clone, &none, &last) || !note_originals(g, graph)))
 		why = "the driver does not report the edges between its nodes";
+	vec_free(&last.list);
 	if (!why && !g->empty)
 		g->empty = make_empty();
 	if (!why && !g->empty)
@@ -334,6 +384,7 @@ static void remove_graph(size_t k, bool alive)
 		cu.p_cuGraphExecDestroy(g->empty);
 	vec_free(&g->step);
 	vec_free(&g->kernel);
+	order_event_free(&g->launched);
 	free(g);
 }
 
@@ -441,19 +492,45 @@ static bool spans_contexts(const struct graph *g)
 	return false;
 }
 
+/* A node that is disabled is an operation that does nothing. */
+static void issue(struct graph *g, struct step *s, const struct order_op *start, uint32_t stack)
+{
+	struct order_op **after = base_alloc((s->after.n + 1) * sizeof *after);
+
+	for (size_t k = 0; k < s->after.n; k++)
+		after[k] = g->step.at[s->after.at[k]].op;
+	step_issue(s, start, after, s->after.n, stack);
+	free(after);
+}
+
 static CUresult run(struct graph *g, CUstream stream)
 {
+	const uint32_t stack = operations_stack(false);
+	struct order *order = operations_order();
+	struct order_op *start = operations_issue(stream, "cuGraphLaunch", NULL);
+	struct order_op **did = base_alloc((g->step.n + 1) * sizeof *did);
 	CUresult r = 0;
+	size_t n = 0;
 
-	for (size_t k = 0; k < g->step.n && !r; k++) {
-		struct step *s = &g->step.at[k];
+	/* launches of one graph do not overlap */
+	order_wait_op(order, start, &g->launched);
+	for (; n < g->step.n && !r; n++) {
+		struct step *s = &g->step.at[n];
 
+		issue(g, s, start, stack);
+		did[n] = s->op;
 		if (s->off)
 			continue;
 		if (s->type != CU_GRAPH_NODE_TYPE_KERNEL && gpu_global(inject_session()))
 			gpu_idle(inject_session());
 		r = step_run(s, stream);
 	}
+	order_join_nodes(order, start, did, n);
+	order_record_op(order, &g->launched, start, 0);
+	while (n)
+		order_op_put(order, did[--n]);
+	operations_close(operations_open(start));
+	free(did);
 	return r;
 }
 
@@ -469,6 +546,8 @@ static CUresult launch(struct graph *g, CUgraphExec *exec, CUstream stream)
 		run_unchanged(g, g->clone, "the driver cannot launch an empty graph in its place");
 	if (*g->why) {
 		report_unchecked(g, stream);
+		operations_close(operations_open(operations_issue(stream, "cuGraphLaunch", NULL)));
+		operations_not_followed("a graph that cannot be run node by node");
 		return 0;
 	}
 	r = run(g, stream);

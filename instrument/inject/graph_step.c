@@ -52,8 +52,10 @@ static CUresult run_kernel(struct step *s, CUstream stream)
 	c.numAttrs = attributes(s->node, attribute);
 	inject_describe(&l, f, &c, p.kernelParams, p.extra);
 	l.programmatic = s->programmatic;
+	l.op = order_op_get(operations_order(), s->op);
 	inject_before(&l);
-	return inject_after(&l, cu.p_cuLaunchKernelEx(&c, f, p.kernelParams, p.extra));
+	return inject_after(&l, cu.p_cuLaunchKernelEx(&c, l.instead ? l.instead : f, p.kernelParams,
+		p.extra));
 }
 
 /* Runs the node as a graph of its own. */
@@ -90,6 +92,13 @@ static CUresult add_memcpy(CUgraph to, CUgraphNode node, CUcontext context)
 
 static CUresult run_memcpy(struct step *s, CUstream stream)
 {
+	struct operations_area to, from;
+	CUDA_MEMCPY3D p;
+
+	if (!cu.p_cuGraphMemcpyNodeGetParams(s->node, &p)) {
+		operations_copy_areas(&p, &to, &from);
+		operations_copy(order_op_get(operations_order(), s->op), &to, &from);
+	}
 	return run_alone(s, stream, add_memcpy);
 }
 
@@ -103,6 +112,13 @@ static CUresult add_memset(CUgraph to, CUgraphNode node, CUcontext context)
 
 static CUresult run_memset(struct step *s, CUstream stream)
 {
+	struct operations_area at;
+	CUDA_MEMSET_NODE_PARAMS p;
+
+	if (!cu.p_cuGraphMemsetNodeGetParams(s->node, &p)) {
+		at = operations_fill_area(&p);
+		operations_fill(order_op_get(operations_order(), s->op), &at);
+	}
 	return run_alone(s, stream, add_memset);
 }
 
@@ -119,6 +135,8 @@ static CUresult run_wait(struct step *s, CUstream stream)
 	CUevent event;
 	CUresult r = cu.p_cuGraphEventWaitNodeGetEvent(s->node, &event);
 
+	if (!r)
+		operations_node_waits(s->op, event);
 	return r ? r : cu.p_cuStreamWaitEvent(stream, event, 0);
 }
 
@@ -127,27 +145,44 @@ static CUresult run_record(struct step *s, CUstream stream)
 	CUevent event;
 	CUresult r = cu.p_cuGraphEventRecordNodeGetEvent(s->node, &event);
 
+	if (!r)
+		operations_node_recorded(event, s->op);
 	return r ? r : cu.p_cuEventRecord(event, stream);
 }
 
 /* Neither: the node does nothing, or it is a child graph, whose nodes are steps of their own. */
 static const struct kind {
 	CUresult (*run)(struct step *s, CUstream stream);
-	const char *refused;
+	const char *name, *refused;
 } kind[] = {
-	[CU_GRAPH_NODE_TYPE_KERNEL] = { run_kernel, NULL },
-	[CU_GRAPH_NODE_TYPE_MEMCPY] = { run_memcpy, NULL },
-	[CU_GRAPH_NODE_TYPE_MEMSET] = { run_memset, NULL },
-	[CU_GRAPH_NODE_TYPE_HOST] = { run_host, NULL },
-	[CU_GRAPH_NODE_TYPE_WAIT_EVENT] = { run_wait, NULL },
-	[CU_GRAPH_NODE_TYPE_EVENT_RECORD] = { run_record, NULL },
-	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL] = { NULL, "it signals external semaphores" },
-	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = { NULL, "it waits for external semaphores" },
-	[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = { NULL, "it allocates memory" },
-	[CU_GRAPH_NODE_TYPE_MEM_FREE] = { NULL, "it frees memory" },
-	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = { NULL, "it has batched memory operations" },
-	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = { NULL, "it has conditional nodes" },
+	[CU_GRAPH_NODE_TYPE_KERNEL] = { run_kernel, "kernel node", NULL },
+	[CU_GRAPH_NODE_TYPE_MEMCPY] = { run_memcpy, "memcpy node", NULL },
+	[CU_GRAPH_NODE_TYPE_MEMSET] = { run_memset, "memset node", NULL },
+	[CU_GRAPH_NODE_TYPE_HOST] = { run_host, "host node", NULL },
+	[CU_GRAPH_NODE_TYPE_WAIT_EVENT] = { run_wait, "event wait node", NULL },
+	[CU_GRAPH_NODE_TYPE_EVENT_RECORD] = { run_record, "event record node", NULL },
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL] = { NULL, NULL, "it signals external semaphores" },
+	[CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT] = { NULL, NULL, "it waits for external semaphores" },
+	[CU_GRAPH_NODE_TYPE_MEM_ALLOC] = { NULL, NULL, "it allocates memory" },
+	[CU_GRAPH_NODE_TYPE_MEM_FREE] = { NULL, NULL, "it frees memory" },
+	[CU_GRAPH_NODE_TYPE_BATCH_MEM_OP] = { NULL, NULL, "it has batched memory operations" },
+	[CU_GRAPH_NODE_TYPE_CONDITIONAL] = { NULL, NULL, "it has conditional nodes" },
 };
+
+static const char *kernel_of(const struct step *s)
+{
+	CUDA_KERNEL_NODE_PARAMS p = { 0 };
+
+	if (s->type != CU_GRAPH_NODE_TYPE_KERNEL || cu.p_cuGraphKernelNodeGetParams(s->node, &p))
+		return NULL;
+	return inject_name(p.func ? p.func : (CUfunction)p.kern);
+}
+
+void step_issue(struct step *s, const struct order_op *start, struct order_op *const *after,
+	size_t nafter, uint32_t stack)
+{
+	s->op = operations_issue_node(start, after, nafter, kind[s->type].name, kernel_of(s), stack);
+}
 
 const char *step_refused(CUgraphNode node, CUgraphNodeType type)
 {

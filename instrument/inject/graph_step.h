@@ -2,7 +2,7 @@
 #ifndef CONSAN_INSTRUMENT_INJECT_GRAPH_STEP_H
 #define CONSAN_INSTRUMENT_INJECT_GRAPH_STEP_H
 
-#include "internal.h"
+#include "operations.h"
 
 struct step {
 	CUgraphNode node;          /* in our clone of the graph */
@@ -11,6 +11,8 @@ struct step {
 	CUgraphNodeType type;
 	bool off;                  /* disabled by cuGraphNodeSetEnabled() */
 	bool programmatic;         /* may begin before the end of the step before it */
+	VEC(size_t) after;         /* the steps on which it depends, which come before it */
+	struct order_op *op;       /* during a launch */
 	CUgraphExec alone;         /* the node as a graph of its own, made when it first runs; or
 				      NULL */
 };
@@ -23,6 +25,10 @@ const char *step_refused(CUgraphNode node, CUgraphNodeType type);
 bool step_does(CUgraphNodeType type);
 /* Runs the step in a stream of the current context. */
 CUresult step_run(struct step *s, CUstream stream);
+/* Makes it an operation of the graph's launch: after those on which it depends, whose `op` is set. The
+ * caller owns the reference s->op. stack: that of the graph's launch. */
+void step_issue(struct step *s, const struct order_op *start, struct order_op *const *after,
+	size_t nafter, uint32_t stack);
 /* The node's parameters have changed, or it ends. */
 void step_changed(struct step *s);
 

@@ -122,12 +122,13 @@ void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launc
 }
 
 /* Starts the digest of the launch, then copies the head and the facts into p->pinned. */
-static bool start_digest(struct context_records *p, const struct gpu_launch *l, uint32_t nctas,
+static bool start_digest(const struct inject_pool *pool, const struct gpu_launch *l, uint32_t nctas,
 	uint32_t most)
 {
+	struct context_records *p = context_records(pool);
 	const struct site_words *w = p->digest ? words_of(p, l->module) : NULL;
 	CUdeviceptr many;
-	void *digest[] = { &p->pool.at, &p->pool.chunks, w ? (void *)&w->at : NULL,
+	void *digest[] = { (void *)&pool->at, (void *)&pool->chunks, w ? (void *)&w->at : NULL,
 		w ? (void *)&w->n : NULL, &p->digests, &nctas, &many, &p->list, &most };
 	void *sign[] = { &p->digests, &many, &p->list, &most, (void *)l->grid, (void *)l->cluster,
 		&p->facts };
@@ -139,7 +140,7 @@ static bool start_digest(struct context_records *p, const struct gpu_launch *l, 
 		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest,
 		NULL)
 		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
-		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, p->pool.at, RECORD_CHUNK_BYTES, p->side)
+		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, pool->at, RECORD_CHUNK_BYTES, p->side)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts,
 		facts_bytes(nctas), p->side);
 }
@@ -147,10 +148,10 @@ static bool start_digest(struct context_records *p, const struct gpu_launch *l, 
 bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
 	struct inject_facts *f)
 {
-	struct context_records *p = context_records(pool);
+	const struct context_records *p = context_records(pool);
 	uint32_t nctas = ctas_of(l), most = nctas ? chunks_each(nctas) : 0;
 
-	if (!start_digest(p, l, nctas, most) || cu.p_cuStreamSynchronize(p->side))
+	if (!start_digest(pool, l, nctas, most) || cu.p_cuStreamSynchronize(p->side))
 		return false;
 	*f = (struct inject_facts){ .head = (const void *)p->pinned, .most = most };
 	f->signature = (const void *)(p->pinned + RECORD_CHUNK_BYTES);
@@ -159,9 +160,10 @@ bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
 }
 
 /* The head and the chunks at these indices of p->list, in pinned memory. */
-static const void *gather(struct context_records *p, const uint32_t *want, uint32_t n)
+static const void *gather(const struct inject_pool *pool, const uint32_t *want, uint32_t n)
 {
-	void *args[] = { &p->pool.at, &p->list, &p->digests, &p->stage };
+	struct context_records *p = context_records(pool);
+	void *args[] = { (void *)&pool->at, &p->list, &p->digests, &p->stage };
 	size_t bytes = (size_t)(n + 1) * RECORD_CHUNK_BYTES;
 
 	if (bytes > STAGE_BYTES || !copy_words(p, p->digests, want, n * sizeof *want)
@@ -213,7 +215,7 @@ static uint32_t select_chunks(const struct context_records *p, const struct gpu_
 	return n;
 }
 
-static const void *fetch_some(struct context_records *p, const struct gpu_launch *l,
+static const void *fetch_some(const struct inject_pool *pool, const struct gpu_launch *l,
 	const struct inject_facts *f, uint32_t chunks, uint8_t *skip, uint32_t *fetched)
 {
 	const void *some;
@@ -222,8 +224,8 @@ static const void *fetch_some(struct context_records *p, const struct gpu_launch
 	if (!gpu_skip_identical(l, f->signature, skip))
 		return NULL;
 	want = base_alloc((chunks + 1) * sizeof *want);
-	*fetched = select_chunks(p, l, f, chunks, skip, want);
-	some = *fetched <= chunks / 2 ? gather(p, want, *fetched) : NULL;
+	*fetched = select_chunks(context_records(pool), l, f, chunks, skip, want);
+	some = *fetched <= chunks / 2 ? gather(pool, want, *fetched) : NULL;
 	free(want);
 	return some;
 }
@@ -241,7 +243,7 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 	if (!fit && !sign_on_host(p, l, f, chunks))
 		return NULL;
 	*skip = base_alloc(nctas + 1);
-	some = fetch_some(p, l, f, chunks, *skip, fetched);
+	some = fetch_some(pool, l, f, chunks, *skip, fetched);
 	free(f->computed);
 	if (some)
 		return some;

@@ -91,7 +91,14 @@ static int fault_in_segments(struct dl_phdr_info *info, size_t size, void *user)
 	return ours;
 }
 
-static bool open_session(void)
+/* Before the driver ends, which was there first. */
+static void await_launches(void)
+{
+	if (session && owner == getpid())
+		inject_await();
+}
+
+bool inject_open_session(void)
 {
 	const char *dir = base_environ("CONSAN_RESULTS");
 	struct text path = { 0 };
@@ -106,7 +113,8 @@ static bool open_session(void)
 		return false;
 	}
 	owner = getpid();
-	consan_on_stack(session, consan_launch_stack);
+	consan_on_stack(session, inject_stack);
+	atexit(await_launches);
 	if (!dir || !*dir)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &t);
@@ -122,14 +130,18 @@ __attribute__((destructor)) static void close_session(void)
 {
 	struct consan *c = session;
 
+	if (c && owner == getpid())
+		inject_await();
+	pthread_mutex_lock(&inject_lock);
 	session = NULL;
+	pthread_mutex_unlock(&inject_lock);
 	if (c && owner == getpid())
 		consan_close(c);
 }
 
 /* ---- the driver and CUPTI ---- */
 
-static bool open_driver(void)
+bool inject_open_driver(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
@@ -184,12 +196,13 @@ static void *open_cupti(void)
 /* ---- callbacks ---- */
 
 /* By CUPTI's number of the call; NULL: no handler. */
-static void (*on_call[CUPTI_DRIVER_TRACE_CBID_SIZE])(const struct inject_call *c);
+typedef void handler(const struct inject_call *c);
+static handler *on_call[CUPTI_DRIVER_TRACE_CBID_SIZE], *on_operation[CUPTI_DRIVER_TRACE_CBID_SIZE];
 
-static void enable_handlers(const struct inject_handler *w, CUpti_SubscriberHandle handle)
+static void enable_handlers(const struct inject_handler *w, handler **table, CUpti_SubscriberHandle handle)
 {
 	for (; w->on; w++) {
-		on_call[w->id] = w->on;
+		table[w->id] = w->on;
 		cupti.enable(1, handle, CUPTI_CB_DOMAIN_DRIVER_API, w->id);
 	}
 }
@@ -202,7 +215,10 @@ static void handle(const struct inject_call *c, uint32_t correlation)
 	/* our calls of the driver must not invalidate a capture of the program */
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
-	on_call[c->id](c);
+	if (on_call[c->id])
+		on_call[c->id](c);
+	if (on_operation[c->id])
+		on_operation[c->id](c);
 	if (cu.p_cuThreadExchangeStreamCaptureMode)
 		cu.p_cuThreadExchangeStreamCaptureMode(&mode);
 }
@@ -227,7 +243,7 @@ static void CUPTIAPI callback(void *user, CUpti_CallbackDomain domain, CUpti_Cal
 	if (driver && c.enter && gpu_global(session) && !inject_allows_overlap(c.name))
 		gpu_idle(session);
 	c.succeeded = driver && !c.enter && !*c.result;
-	if (driver && id < CUPTI_DRIVER_TRACE_CBID_SIZE && on_call[id])
+	if (driver && id < CUPTI_DRIVER_TRACE_CBID_SIZE && (on_call[id] || on_operation[id]))
 		handle(&c, d->correlationId);
 	if (driver && !c.enter)
 		inject_driver_returns(c.name, *c.result);
@@ -264,13 +280,14 @@ static bool subscribe(void)
 			? ": another tool in this process uses it" : "");
 		return false;
 	}
-	enable_handlers(inject_handlers, handle);
-	enable_handlers(inject_graph_handlers, handle);
-	enable_handlers(inject_link_handlers, handle);
+	enable_handlers(inject_handlers, on_call, handle);
+	enable_handlers(inject_graph_handlers, on_call, handle);
+	enable_handlers(inject_link_handlers, on_call, handle);
+	enable_handlers(inject_operation_handlers, on_operation, handle);
 	if (gpu_times(session))
 		inject_times_open(lib);
 	if (gpu_global(session))
-		enable_handlers(inject_memory_handlers, handle);
+		enable_handlers(inject_memory_handlers, on_call, handle);
 	/* any call may fail, or end the overlap of launches */
 	if (gpu_global(session) || consan_reports_calls(session, false))
 		cupti.enable_all(1, handle, CUPTI_CB_DOMAIN_DRIVER_API);
@@ -285,9 +302,9 @@ int InitializeInjection(void)
 {
 	int version = 0;
 
-	if (session || !open_session())
+	if (session || !inject_open_session())
 		return 1;
-	if (!open_driver()) {
+	if (!inject_open_driver()) {
 		inject_remark(REMARK_NOTE,
 			"the CUDA driver is too old for --backend=gpu, so nothing is checked");
 		return 1;

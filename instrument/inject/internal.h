@@ -8,6 +8,7 @@
 #define CONSAN_INSTRUMENT_INJECT_H
 
 #include <cuda.h>
+#include <pthread.h>
 
 #include "libconsan/session/session.h"
 
@@ -25,11 +26,15 @@
 	CALL(cuMemMap) CALL(cuMemUnmap) CALL(cuMemSetAccess) CALL(cuCtxGetId) \
 	CALL(cuStreamGetCtx) CALL(cuDevicePrimaryCtxGetState) CALL(cuDevicePrimaryCtxRetain) \
 	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
+	CALL(cuStreamGetFlags) CALL(cuPointerGetAttribute) CALL(cuEventCreate) \
+	CALL(cuEventQuery) CALL(cuEventDestroy) \
 	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
 	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
 	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
 	CALL(cuModuleLoadData) CALL(cuModuleLoad) CALL(cuModuleGetFunction) CALL(cuLaunchKernel) \
+	CALL(cuModuleUnload) CALL(cuFuncSetAttribute) CALL(cuMemcpyDtoDAsync) \
+	CALL(cuLinkCreate) CALL(cuLinkAddData) CALL(cuLinkComplete) CALL(cuLinkDestroy) \
 	CALL(cuCtxGetLimit) CALL(cuCtxSetLimit) \
 	CALL(cuLaunchKernelEx) CALL(cuLaunchHostFunc) CALL(cuEventRecord) \
 	CALL(cuStreamWaitEvent) CALL(cuGraphCreate) CALL(cuGraphDestroy) CALL(cuGraphClone) \
@@ -55,6 +60,9 @@ extern _Thread_local bool inject_busy;
 
 /* The session; NULL: none could be opened. */
 struct consan *inject_session(void);
+/* For --gpu-prepare, where nothing is injected. */
+bool inject_open_session(void);
+bool inject_open_driver(void);
 void inject_print(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Adds a remark to the report. */
 void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -62,6 +70,9 @@ void inject_remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2,
 /* ---- calls.c: calls that failed ---- */
 /* A launch that the driver refused. */
 void inject_call_refused(const char *name, const char *kernel, CUresult error);
+/* The name of the current call for reports: that of the runtime, or else that of the driver, which is
+ * given, without the suffix of its version. */
+void inject_call_name(const char *driver, char *to, size_t n);
 /* The error of the current call is another finding's, or consan's own. */
 void inject_call_handled(void);
 /* kernel: "" for a variable. */
@@ -71,24 +82,77 @@ void inject_driver_returns(const char *name, CUresult error); /* at the end of e
 /* ---- module.c ---- */
 
 unsigned inject_sm(char *suffix); /* the architecture of the GPU: 90 and 'a' */
-/* The image to load instead of the program's; NULL: the program's. Valid until the process
- * ends. */
-const void *inject_image(const void *image, const char *what);
-/* The same for a file: a descriptor of the file to load instead; -1: the program's. */
-int inject_file(const char *path);
-/* The instrumented module behind a module of the driver, and the address of its variable;
- * NULL: it is not instrumented. */
-struct gpu_module *inject_module(CUmodule m, CUdeviceptr *variable);
-/* Reports that the driver refused the image of inject_image(). own: the result of loading the
- * program's image. */
+void inject_set_sm(unsigned sm, char suffix); /* without asking the driver */
+/* A module of which there is PTX. Lives until the process ends. Its kernels are instrumented when
+ * they are first launched (kernel.c), and the driver loads the program's own image; or, if it cannot
+ * be divided (slice_refuses()), the driver loads it instrumented. */
+struct inject_image;
+/* NULL: there is no PTX, which is reported. */
+struct inject_image *inject_image(const void *image, const char *what);
+struct inject_image *inject_image_in(const char *path);
+struct inject_image *inject_image_at(const void *image, size_t most, const char *what);
+/* The image to load instead of the program's; NULL: the program's. */
+const char *inject_image_text(const struct inject_image *i); /* i: may be NULL */
+/* The same as a descriptor of a file; -1: the program's. */
+int inject_file(const struct inject_image *i, const char *path);
+const char *inject_image_name(const struct inject_image *i);
+/* These two if it can be divided, */
+const char *inject_image_ptx(const struct inject_image *i, size_t *n);
+const struct slices *inject_slices(struct inject_image *i);
+/* and this if not; else NULL. */
+struct gpu_module *inject_whole(const struct inject_image *i);
+/* Reports that the driver refused the text of inject_image_text(). own: the result of loading
+ * the program's image. */
 void inject_refused(CUresult why, CUresult own);
-/* Notes a library made of an image of inject_image(). */
-void inject_library(CUlibrary library);
+/* The driver has made a module or library of an image. */
+void inject_loaded(struct inject_image *i, CUmodule m);
+void inject_library(struct inject_image *i, CUlibrary library);
 /* The driver loads a library when a kernel of it is first used, which a stream capture does
- * not allow. Loads all of them now, before a capture begins. */
+ * not allow for PTX. Loads all that are instrumented now, before a capture begins. */
 void inject_load_libraries(void);
-/* A library (NULL: any module) is unloaded, or a context ended: handles may be used again. */
-void inject_unloaded(CUlibrary library);
+
+/* The image of a module of the driver. */
+struct inject_bound {
+	CUmodule driver;
+	CUlibrary library;         /* of which it is; NULL: none, or not known */
+	struct inject_image *image; /* NULL: not instrumented */
+	CUdeviceptr variable;      /* inject_whole(): its variable */
+};
+struct inject_bound inject_image_of(CUmodule driver, const char *kernel);
+/* Before they are unloaded: afterwards others may get the same handles. */
+void inject_module_unloaded(CUmodule m);
+void inject_library_unloaded(CUlibrary library);
+/* As inject_context_ended(). */
+void inject_modules_ended(CUcontext context, CUdevice device);
+
+/* The current context, to know when it has ended. */
+struct inject_home { CUcontext context; CUdevice device; bool primary; };
+struct inject_home inject_home(void);
+/* Has it ended? As inject_context_ended(). */
+bool inject_at_home(const struct inject_home *h, CUcontext context, CUdevice device);
+
+/* ---- kernel.c: kernels that were cut out of their module, instrumented ---- */
+#define INJECT_WHY 320
+struct inject_launch;
+/* Sets l->module, l->variable and l->instead, the function to launch; l->loaded, l->original and
+ * l->context are set. False: why. */
+bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char why[INJECT_WHY]);
+/* The function whose resources the program should see, as it is the one that will be launched. */
+CUfunction inject_function(CUfunction f);
+/* Kernels of this image that will probably be launched are instrumented and assembled by other
+ * threads. */
+void inject_ahead(struct inject_image *i);
+void inject_kernels_unloaded(CUmodule from, CUlibrary library); /* one of the two */
+void inject_kernels_ended(CUcontext context, CUdevice device);
+
+/* ---- assemble.c ---- */
+/* Machine code for the GPU; free() it. registers: the most that a thread may have; 0: no limit.
+ * with_driver: the driver's linker may be used, which needs a current context. NULL: why, or "" if
+ * there is no assembler; then the driver may still assemble the text as it loads it. */
+void *inject_assemble(const char *ptx, size_t n, unsigned registers, bool with_driver,
+	size_t *bytes, char why[INJECT_WHY]);
+/* Is there one that other threads can use? */
+bool inject_assembles(void);
 
 /* ---- tensormap.c ---- */
 /* The driver has encoded a map for these arguments. */
@@ -112,16 +176,26 @@ bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *
 
 #define STAGE_BYTES (64ull << 20)
 
+struct context_records;
 struct inject_pool {
 	CUdeviceptr at;            /* record.h */
 	uint64_t bytes;
 	uint32_t chunks;
 	int device;
 	int file;                  /* a descriptor of the memory, for inject_rescue(); -1: none */
+	unsigned users;            /* launches that record into it */
+	struct context_records *records; /* of its context */
 };
 /* The current context's; made at its first use. NULL: there is no memory. Valid until
  * inject_drop_pools(). */
-const struct inject_pool *inject_pool(void);
+struct inject_pool *inject_pool(void);
+/* One without users: the pool itself, or a smaller one beside it. NULL: there is none. */
+struct inject_pool *inject_free_pool(struct inject_pool *pool);
+bool inject_is_spare(const struct inject_pool *pool); /* one of the smaller ones, which are not drained */
+/* How many chunks have been taken so far, while a launch runs. */
+uint32_t inject_drawn(const struct inject_pool *pool);
+/* Makes the smaller ones, if there are none. While no launch runs that may wait for this thread. */
+void inject_make_spares(struct inject_pool *pool);
 /* This context, or, if it is NULL, the device's primary one, has ended. */
 void inject_drop_pools(CUcontext context, CUdevice device);
 /* Is it the device's primary context? */
@@ -214,22 +288,38 @@ struct inject_launch {
 	CUstream stream;
 	void **params, **extra;
 	bool cooperative, programmatic;
+	CUevent begun;             /* completes when all blocks have begun, or have triggered it; or NULL */
 	bool preferred;            /* a preferred cluster is stated */
 	bool clustered;            /* it, or the kernel, states cluster dimensions */
+	struct order_op *op;       /* of a graph's launch; else set by inject_before(), which takes
+				      over the reference */
 	/* set by inject_before(): */
+	struct operation *operation;
 	struct gpu_module *module;
-	CUmodule loaded;
+	CUmodule loaded;           /* the program's */
+	CUfunction original;       /* f as a function, the program's */
+	CUfunction instead;        /* to be launched; NULL: f */
 	CUcontext context;
 	bool pushed;               /* `context` was made the current one */
 	uint64_t queue;            /* the stream, as in consan_launch.queue */
-	const struct inject_pool *pool;
+	struct inject_pool *pool;
 	CUdeviceptr variable;
 	struct inject_drain *drain; /* NULL: nothing was drained */
 	uint32_t shared_all, nregs;
 	bool wanted, tickets;
-	CUfunction function;
+	CUfunction function;       /* that was launched */
 	char *kernel;
 	double start, launched;    /* seconds */
+	/* pending.c: */
+	bool mixed;                /* its records are mixed with those of another launch */
+	bool beside;               /* other work ran beside it */
+	void *packed;              /* the parameter block, after the call; owned */
+	CUevent ended;             /* recorded behind it */
+	bool abandoned;            /* it is not waited for any more */
+	bool checked;              /* it has ended */
+	uint32_t drawn;            /* see inject_records_more() */
+	uint32_t stack;            /* of its call */
+	struct inject_launch *next;
 };
 /* Fills in a launch from the arguments of cuLaunchKernelEx(); the rest is zeroed. */
 void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig *c, void **params,
@@ -240,12 +330,43 @@ void inject_before(struct inject_launch *l);
 CUresult inject_after(struct inject_launch *l, CUresult r);
 /* This context has ended; NULL: the device's primary context. */
 void inject_context_ended(CUcontext context, CUdevice device);
+/* Checks a launch that pending.c has waited for: r is its result. Under the lock. */
+void inject_finish(struct inject_launch *l, CUresult r);
+_Noreturn void inject_stop(struct inject_launch *l); /* it has run for longer than --timeout */
 /* Makes the context of l->stream current; inject_leave() restores the one before. */
 void inject_enter(struct inject_launch *l);
 void inject_leave(struct inject_launch *l);
 bool inject_capturing(CUstream s);
 uint64_t inject_queue(CUstream s); /* the stream, as in consan_launch.queue */
+/* A CUkernel may be launched in place of a CUfunction, as the argument has one type for both. *m:
+ * its module. NULL: it is neither. */
+CUfunction inject_function_of(CUfunction f, CUmodule *m);
 const char *inject_name(CUfunction f); /* of a CUfunction or CUkernel; "?": not known */
+
+/* ---- pending.c: launches that have not ended when their call returns ---- */
+
+extern pthread_mutex_t inject_lock; /* held from before a launch until after it */
+/* May the program go on before a launch has ended? Else another launch, or the host, that it waits for
+ * cannot come. */
+bool inject_may_detach(void);
+/* Seconds without a record for which its call waits for it. */
+double inject_patience(const struct inject_launch *l);
+/* Has it recorded anything since the last call? One that waits does not. */
+bool inject_records_more(struct inject_launch *l);
+/* Sets l->pool for a launch that is about to begin, or l->mixed and the pool of the launch with which
+ * its records are mixed, as they use the same variable. False: there is no pool for it, and *why is
+ * the reason. The caller holds the lock, which is released while it waits. */
+bool inject_take_pool(struct inject_launch *l, const char **why);
+void inject_give_pool(struct inject_launch *l, bool cleared);
+/* The launch goes on after its call; what l owns is taken over. False: it must be waited for. */
+bool inject_detach(struct inject_launch *l);
+/* Are there other launches in this context that have not ended? Under the lock. */
+bool inject_pending(CUcontext context);
+/* Waits for such launches; after some seconds those that have not ended count as not checked. Without
+ * the lock. */
+void inject_await(void);
+/* As consan_launch_stack(), for the launch that this thread checks. */
+uint32_t inject_stack(void);
 
 /* ---- graph.c ---- */
 

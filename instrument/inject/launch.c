@@ -1,9 +1,8 @@
 /* launch: sets the instrumented module's variable to the pool before a launch, waits for the
  * kernel, and passes its records on to be checked. Launches are handled one at a time, in the
- * order of their calls. */
-#include "internal.h"
+ * order of their calls, unless one does not end (pending.c). */
+#include "operations.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,6 @@
 #include <unistd.h>
 
 #include "instrument/decode/decode.h"
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held from before a launch until after
-							    it */
 
 /* ---- before a launch ---- */
 
@@ -42,9 +38,7 @@ void inject_leave(struct inject_launch *l)
 	l->pushed = false;
 }
 
-/* A CUkernel may be launched in place of a CUfunction, as the argument has one type for both.
- * NULL: it is neither. */
-static CUfunction function_of(CUfunction f, CUmodule *m)
+CUfunction inject_function_of(CUfunction f, CUmodule *m)
 {
 	if (!cu.p_cuFuncGetModule(m, f))
 		return f;
@@ -59,16 +53,19 @@ const char *inject_name(CUfunction f)
 	const char *name = NULL;
 	CUmodule m;
 
-	f = function_of(f, &m);
+	f = inject_function_of(f, &m);
 	return f && cu.p_cuFuncGetName && !cu.p_cuFuncGetName(&name, f) && name ? name : "?";
 }
 
-static bool find_module(struct inject_launch *l)
+/* False: the launch cannot be recorded, why: or "" if there is no PTX. */
+static bool find_code(struct inject_launch *l, const struct inject_bound *b, char why[INJECT_WHY])
 {
-	l->function = function_of(l->f, &l->loaded);
-	if (l->function)
-		l->module = inject_module(l->loaded, &l->variable);
-	return l->module != NULL;
+	if (!inject_whole(b->image))
+		return inject_kernel(l, b, why);
+	l->function = l->original;
+	l->module = inject_whole(b->image);
+	l->variable = b->variable;
+	return true;
 }
 
 static void choose_cluster(struct inject_launch *l)
@@ -113,22 +110,29 @@ static void raise_stack_limit(const struct inject_launch *l)
 	set.at[k].bytes = now.bytes;
 }
 
-/* Gets the pool and writes its head and the module's variable. True: the launch can record. */
+/* Writes the pool's head and the module's variable. True: the launch can record. */
 static bool prepare(struct inject_launch *l)
 {
-	const struct inject_pool *pool = l->pool = inject_pool();
+	const struct inject_pool *pool = l->pool;
 	struct record_params p = { .tickets = l->tickets };
-	struct record_head head = { .next = 1, .ticket = 1,
+	const struct record_head head = { .next = 1, .ticket = 1,
 		.wait_cycles = gpu_drains(inject_session()) ? RECORD_WAIT_CYCLES : 0 };
 
-	if (!pool)
-		return false;
+	if (l->mixed)
+		return true;       /* the variable is another launch's */
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
 	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
 	inject_emptied(pool);      /* wait until the records of the last launch are cleared */
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
+}
+
+/* What follows in the stream does not record. */
+static void stop_recording(const struct inject_launch *l)
+{
+	cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 }, sizeof(struct record_params),
+		l->stream);
 }
 
 /* By id, as a handle may be used again, or may stand for a stream of each thread. */
@@ -144,6 +148,7 @@ static bool not_recorded(struct inject_launch *l)
 	free(l->kernel);
 	l->kernel = NULL;
 	l->module = NULL;
+	l->instead = NULL;
 	return false;
 }
 
@@ -165,7 +170,9 @@ static bool no_module(struct inject_launch *l)
 
 static bool prepare_launch(struct inject_launch *l)
 {
-	const char *name = l->name;
+	const char *name = l->name, *busy;
+	struct inject_bound b = { 0 };
+	char why[INJECT_WHY] = "";
 
 	if (inject_capturing(l->stream)) /* first, as a capture does not allow some of the calls
 					    below */
@@ -173,27 +180,51 @@ static bool prepare_launch(struct inject_launch *l)
 	inject_enter(l);
 	l->kernel = base_strdup(name ? name : inject_name(l->f));
 	l->queue = inject_queue(l->stream);
-	if (!find_module(l))
+	if (l->begun) /* it does not wait for what the kernel does */
+		operations_recorded(l->begun, l->stream);
+	if (!l->op)
+		l->op = operations_issue(l->stream, "cuLaunchKernel", l->kernel);
+	l->operation = operations_open(l->op);
+	l->original = inject_function_of(l->f, &l->loaded);
+	if (l->original)
+		b = inject_image_of(l->loaded, inject_name(l->original));
+	if (!b.image)
 		return no_module(l);
 	if (l->preferred)
 		return unchecked(l, "the GPU chooses the size of each of its clusters, which is not recorded");
+	l->wanted = gpu_wants(inject_session(), l->kernel);
+	if (!l->wanted && !inject_whole(b.image)) {
+		gpu_skip(inject_session(), l->kernel, l->queue);
+		return not_recorded(l);
+	}
+	if (!find_code(l, &b, why))
+		return unchecked(l, why);
 	choose_cluster(l);
 	raise_stack_limit(l);
-	l->wanted = gpu_wants(inject_session(), l->kernel);
 	inject_times_await();
 	l->start = progress_seconds();
-	return prepare(l) || unchecked(l, "no device memory for its records");
+	if (!inject_take_pool(l, &busy)) {
+		stop_recording(l);
+		return unchecked(l, busy);
+	}
+	if (prepare(l))
+		return true;
+	inject_give_pool(l, false);
+	stop_recording(l);
+	return unchecked(l, "its records cannot be prepared");
 }
 
 void inject_before(struct inject_launch *l)
 {
 	consan_python_launches();
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&inject_lock);
 	if (prepare_launch(l))
 		l->launched = progress_seconds();
 	inject_leave(l);
-	if (!l->module)
-		pthread_mutex_unlock(&lock); /* else inject_after() unlocks it */
+	if (l->module)
+		return; /* inject_after() unlocks it */
+	operations_close(l->operation);
+	pthread_mutex_unlock(&inject_lock);
 }
 
 /* ---- after ---- */
@@ -203,6 +234,8 @@ static void *pack(const struct inject_launch *l)
 	uint32_t bytes = gpu_module_params(l->module, l->kernel), at, n;
 	char *block = base_alloc(bytes + 16);
 
+	if (l->packed)
+		return memcpy(block, l->packed, bytes + 16);
 	for (size_t k = 0; l->params && gpu_module_param(l->module, l->kernel, k, &at, &n); k++)
 		memcpy(block + at, l->params[k], n);
 	for (size_t k = 0; !l->params && l->extra && l->extra[k] != CU_LAUNCH_PARAM_END; k += 2)
@@ -235,6 +268,17 @@ static bool find_map(void *user, uint64_t address, const void *param, void *byte
 	const struct records *r = user;
 
 	return inject_find_map(r->l->context, address, param, bytes);
+}
+
+static void accessed(void *user, const struct order_range *range, size_t n)
+{
+	operations_accessed(((const struct records *)user)->l->operation, range, n);
+}
+
+static bool find_named(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes)
+{
+	(void)user;
+	return operations_find(addr, from, bytes);
 }
 
 static const void *whole(void *user, uint32_t *chunks)
@@ -298,6 +342,10 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->clustered = l->clustered;
 	g->map = find_map;
 	g->memory = find_memory;
+	g->op = l->op;
+	g->beside = l->beside;
+	g->accessed = accessed;
+	g->named = find_named;
 	memcpy(g->grid, l->grid, sizeof g->grid);
 	memcpy(g->block, l->block, sizeof g->block);
 	memcpy(g->cluster, l->cluster, sizeof g->cluster);
@@ -327,7 +375,9 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 	const struct inject_pool *from = r->l->pool;
 	const struct record_head *head;
 	struct inject_facts facts;
-	bool digested = g->ended && !gpu_each(inject_session()) && inject_facts(from, g, &facts);
+	/* a kernel of ours might not begin while one that waits fills the GPU */
+	const bool digested = g->ended && !gpu_each(inject_session()) && !inject_pending(r->l->context)
+		&& inject_facts(from, g, &facts);
 
 	head = digested ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
 	r->t.facts = progress_seconds();
@@ -409,7 +459,7 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	size_t bytes = 0;
 	const struct record_head *head = inject_rescue(l->pool, &bytes);
 
-	snprintf(why, sizeof why, "the GPU reported %s in this launch%s", error,
+	snprintf(why, sizeof why, "the GPU reported %s %s this launch%s", error, l->beside ? "during" : "in",
 		head ? "" : ", and its records could not be saved");
 	if (!head) {
 		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
@@ -462,19 +512,26 @@ static void prepare_check(struct inject_launch *l)
 /* Seconds before the pool is looked at: most launches are shorter and do not fill it. */
 #define DRAIN_AFTER 0.001
 
-/* CUDA_ERROR_NOT_READY: it was still running when the time was over. */
-static CUresult wait_for(struct inject_launch *l)
+/* CUDA_ERROR_NOT_READY: it was still running when the time was over, or has recorded nothing for so many
+ * seconds. */
+static CUresult wait_for(struct inject_launch *l, double patience)
 {
-	double limit = gpu_timeout(inject_session()), start = progress_seconds(), ran;
-	const bool drains = l->wanted && gpu_drains(inject_session());
+	const bool drains = l->wanted && gpu_drains(inject_session()) && !inject_is_spare(l->pool);
+	const double limit = gpu_timeout(inject_session()), start = progress_seconds();
+	double ran, since = 0;
 	CUresult r;
 
-	if (limit <= 0 && !drains)
+	if (limit <= 0 && !drains && !patience)
 		return cu.p_cuStreamSynchronize(l->stream);
 	while ((r = cu.p_cuStreamQuery(l->stream)) == CUDA_ERROR_NOT_READY) {
 		ran = progress_seconds() - start;
 		if (limit > 0 && ran >= limit)
 			break;
+		if (patience > 0 && ran - since >= patience && !l->drain) {
+			if (!inject_records_more(l))
+				break;
+			since = ran;
+		}
 		if (!drains || ran < DRAIN_AFTER || !drain(l))
 			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
 	}
@@ -490,8 +547,10 @@ static void check_records(const struct inject_launch *l, bool ended)
 }
 
 /* A single kernel cannot be stopped: ends the process, after what was found is written. */
-static _Noreturn void stop(const struct inject_launch *l)
+_Noreturn void inject_stop(struct inject_launch *l)
 {
+	if (!l->mixed)
+		check_records(l, false);
 	inject_print("%s still ran after --timeout=%g seconds: the program is ended", l->kernel,
 		gpu_timeout(inject_session()));
 	consan_close(inject_session());
@@ -512,47 +571,73 @@ static void halt(void)
 	_exit(status);
 }
 
-CUresult inject_after(struct inject_launch *l, CUresult r)
+void inject_finish(struct inject_launch *l, CUresult r)
 {
 	const char *name = "";
 
-	if (!l->module)
-		return r;
-	inject_enter(l);
-	if (!r && l->wanted)
-		prepare_check(l);
-	if (!r)
-		r = wait_for(l);
-	if (r == CUDA_ERROR_NOT_READY) {
-		check_records(l, false);
-		stop(l);
-	}
 	if (r) {
 		cu.p_cuGetErrorName(r, &name);
 		check_fault(l, name);
-	} else if (l->wanted) {
-		check_records(l, true);
-	} else {
+	} else if (!l->wanted) {
 		gpu_skip(inject_session(), l->kernel, l->queue);
+	} else if (l->mixed) {
+		gpu_unchecked(inject_session(), l->kernel, l->queue, "it ran beside another launch of its "
+			"module that it is not ordered with, so that their records are mixed");
+	} else {
+		check_records(l, true);
 	}
+	if (l->beside)
+		gpu_idle(inject_session()); /* other launches were checked in between */
 	halt();
+	inject_give_pool(l, !l->mixed);
+	operations_close(l->operation);
+}
+
+/* The program goes on while it runs, or after it. */
+static CUresult after(struct inject_launch *l, CUresult r)
+{
+	const double limit = gpu_timeout(inject_session());
+
+	if (!r && l->wanted)
+		prepare_check(l);
+	if (!r)
+		r = l->mixed ? CUDA_ERROR_NOT_READY
+			: wait_for(l, inject_may_detach() ? inject_patience(l) : 0);
+	if (r == CUDA_ERROR_NOT_READY && (limit <= 0 || progress_seconds() - l->launched < limit)) {
+		l->packed = pack(l);
+		if (inject_detach(l))
+			return CUDA_SUCCESS;
+		r = cu.p_cuStreamSynchronize(l->stream);
+	}
+	if (r == CUDA_ERROR_NOT_READY)
+		inject_stop(l);
+	inject_finish(l, r);
 	/* a graph may run the kernel again, unwatched */
 	if (!r)
-		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
-			sizeof(struct record_params), l->stream);
+		stop_recording(l);
 	inject_drain_close(l->drain);
-	inject_leave(l);
-	pthread_mutex_unlock(&lock);
+	free(l->packed);
 	free(l->kernel);
+	return r;
+}
+
+CUresult inject_after(struct inject_launch *l, CUresult r)
+{
+	if (!l->module)
+		return r;
+	inject_enter(l);
+	r = after(l, r);
+	inject_leave(l);
+	pthread_mutex_unlock(&inject_lock);
 	return r;
 }
 
 void inject_context_ended(CUcontext context, CUdevice device)
 {
-	pthread_mutex_lock(&lock);
-	inject_unloaded(NULL);
+	pthread_mutex_lock(&inject_lock);
+	inject_modules_ended(context, device);
 	inject_graphs_ended(context, device);
 	inject_drop_pools(context, device);
 	inject_memory_ended(context, device);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&inject_lock);
 }

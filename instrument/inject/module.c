@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "instrument/rewrite/rewrite.h"
 #include "libconsan/origin/origin.h"
 #include "libconsan/ptx/ptx.h"
 
@@ -17,23 +18,45 @@
 
 struct wrapper { uint32_t magic, version; const void *data; void *more; };
 
-/* module: NULL: not instrumented */
-struct bound { CUmodule driver; struct gpu_module *module; CUdeviceptr variable; };
-struct library { CUlibrary at; CUcontext loaded; };
+struct inject_image {
+	char *name;
+	char *text;                /* the PTX, if kernels are cut out of it when they are launched */
+	size_t n;
+	struct slices *slices;     /* of the text; made when first needed */
+	struct gpu_module *whole;  /* else the module, which the driver has loaded instrumented */
+};
+
+/* Loaded by cuModuleLoad* with the program's own code. */
+struct module { CUmodule at; struct inject_image *image; struct inject_home home; };
+struct library { CUlibrary at; struct inject_image *image; CUcontext loaded; };
 
 static struct {
 	pthread_mutex_t lock;
-	VEC(struct gpu_module *) at;
-	VEC(struct bound) bound;
+	VEC(struct inject_image *) at;
+	VEC(struct module) module;
 	VEC(struct library) library; /* and the last context in which each is certainly loaded */
+	VEC(struct inject_bound) bound; /* found for modules of launched kernels */
 	unsigned count;
 } images = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static unsigned given_sm;
+static char given_suffix;
+
+void inject_set_sm(unsigned sm, char suffix)
+{
+	given_sm = sm;
+	given_suffix = suffix;
+}
 
 unsigned inject_sm(char *suffix)
 {
 	int major = 9, minor = 0;
 	CUdevice d = 0;
 
+	if (given_sm) {
+		*suffix = given_suffix;
+		return given_sm;
+	}
 	if (!cu.p_cuDeviceGet(&d, 0)) {
 		cu.p_cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d);
 		cu.p_cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d);
@@ -42,12 +65,28 @@ unsigned inject_sm(char *suffix)
 	return (unsigned)(10 * major + minor);
 }
 
+/* Does the GPU run code of this fatbin that was made for another architecture than the PTX? A
+ * program may look at the architecture of a kernel's code to choose how to launch it, so then it
+ * must see that of the instrumented code. */
+static bool runs_other_code(const void *image, const struct fatbin_image *ptx, unsigned sm,
+	char suffix)
+{
+	struct fatbin_image at;
+	struct consan_err e = { 0 };
+	size_t cursor = 0;
+
+	while (fatbin_next(image, fatbin_size(image), &cursor, &at, &e))
+		if (fatbin_runs(&at, sm, suffix) && at.sm != ptx->sm)
+			return true;
+	return false;
+}
+
 /* The PTX of an image of at most `most` bytes, in any form; free() it. NULL: there is none,
- * which is reported. */
-static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
+ * which is reported. *other: runs_other_code() */
+static char *ptx_of(const void *image, size_t most, const char *name, size_t *n, bool *other)
 {
 	const struct wrapper *w = image;
-	struct fatbin_image best;
+	struct fatbin_image best = { 0 };
 	struct text has = { 0 };
 	struct consan_err e = { 0 };
 	char *ptx = NULL, suffix;
@@ -80,54 +119,98 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n)
 			fatbin_suffix(suffix),
 			has.at ? has.at : "no image", e.code ? ": " : "", e.code ? e.text : "",
 			sm, fatbin_suffix(suffix), sm, fatbin_suffix(suffix));
+	else
+		*other = best.at && runs_other_code(image, &best, sm, suffix);
 	text_free(&has);
 	return ptx;
 }
 
+static struct gpu_module *instrument(const char *name, const char *ptx, size_t n)
+{
+	double start = progress_seconds();
+	struct consan_err e = { 0 };
+	struct gpu_module *m = gpu_module_open(name, ptx, n, false, gpu_global(inject_session()),
+		gpu_drains(inject_session()), &e);
+
+	if (!m)
+		inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name, e.line, e.text);
+	else if (gpu_times(inject_session()))
+		inject_print("times of %s: instrumented %zu instructions in %.3f ms", name,
+			gpu_module_insns(m), 1e3 * (progress_seconds() - start));
+	return m;
+}
+
 /* kind: "module", or "JIT module" of one that no file holds */
-static struct gpu_module *instrument(const void *image, size_t most, const char *what,
+static struct inject_image *open_image(const void *image, size_t most, const char *what,
 	const char *kind)
 {
 	struct text name = { 0 };
-	struct gpu_module *m = NULL;
-	struct consan_err e = { 0 };
-	double start;
-	char *ptx;
-	size_t n;
+	struct inject_image *i = base_alloc(sizeof *i);
+	bool other = false;
 
 	pthread_mutex_lock(&images.lock);
 	text_printf(&name, "%s: %s %u", what, kind, ++images.count);
 	pthread_mutex_unlock(&images.lock);
-	ptx = ptx_of(image, most, name.at, &n);
-	if (ptx) {
-		start = progress_seconds();
-		m = gpu_module_open(name.at, ptx, n, false, gpu_global(inject_session()),
-			gpu_drains(inject_session()), &e);
-		if (m && gpu_times(inject_session()))
-			inject_print("times of %s: instrumented %zu instructions in %.3f ms",
-				name.at, gpu_module_insns(m), 1e3 * (progress_seconds() - start));
-		if (!m)
-			inject_remark(REMARK_BAD_MODULE, "%s: line %d: %s", name.at, e.line,
-				e.text);
+	i->name = name.at;
+	i->text = ptx_of(image, most, name.at, &i->n, &other);
+	if (i->text && (other || slice_refuses(i->text))) {
+		i->whole = instrument(i->name, i->text, i->n);
+		free(i->text);
+		i->text = NULL;
 	}
-	free(ptx);
-	text_free(&name);
-	if (!m)
+	if (!i->text && !i->whole) {
+		free(i->name);
+		free(i);
 		return NULL;
+	}
 	pthread_mutex_lock(&images.lock);
-	vec_push(&images.at, m);
+	vec_push(&images.at, i);
 	pthread_mutex_unlock(&images.lock);
-	return m;
+	return i;
 }
 
-const void *inject_image(const void *image, const char *what)
+struct inject_image *inject_image(const void *image, const char *what)
 {
 	Dl_info info;
-	const struct gpu_module *m = instrument(image, 1u << 30, what,
-		dladdr(image, &info) ? "module" : "JIT module");
+
+	return open_image(image, 1u << 30, what, dladdr(image, &info) ? "module" : "JIT module");
+}
+
+struct inject_image *inject_image_at(const void *image, size_t most, const char *what)
+{
+	return open_image(image, most, what, "module");
+}
+
+const char *inject_image_text(const struct inject_image *i)
+{
 	size_t n;
 
-	return m ? gpu_module_text(m, &n) : NULL;
+	return i && i->whole ? gpu_module_text(i->whole, &n) : NULL;
+}
+
+const char *inject_image_name(const struct inject_image *i)
+{
+	return i->name;
+}
+
+const char *inject_image_ptx(const struct inject_image *i, size_t *n)
+{
+	*n = i->n;
+	return i->text;
+}
+
+const struct slices *inject_slices(struct inject_image *i)
+{
+	pthread_mutex_lock(&images.lock);
+	if (!i->slices)
+		i->slices = slices_open(i->text, i->n);
+	pthread_mutex_unlock(&images.lock);
+	return i->slices;
+}
+
+struct gpu_module *inject_whole(const struct inject_image *i)
+{
+	return i->whole;
 }
 
 /* Reads the whole file and appends zeros, so that a reader of headers does not read past the
@@ -152,22 +235,24 @@ static bool read_all(const char *path, struct text *t)
 	return good;
 }
 
-int inject_file(const char *path)
+struct inject_image *inject_image_in(const char *path)
 {
 	const char *name = strrchr(path, '/');
-	struct gpu_module *m = NULL;
+	struct inject_image *i = NULL;
 	struct text all = { 0 };
-	const char *text;
-	int file = -1;
-	size_t n;
 
 	if (read_all(path, &all))
-		m = instrument(all.at, all.n, name ? name + 1 : path, "module");
+		i = open_image(all.at, all.n, name ? name + 1 : path, "module");
 	text_free(&all);
-	if (!m)
-		return -1;
-	text = gpu_module_text(m, &n);
-	file = memfd_create("consan-module", MFD_CLOEXEC);
+	return i;
+}
+
+int inject_file(const struct inject_image *i, const char *path)
+{
+	const char *text = inject_image_text(i);
+	int file = text ? memfd_create("consan-module", MFD_CLOEXEC) : -1;
+	size_t n = text ? strlen(text) : 0;
+
 	for (ssize_t done; file >= 0 && n; text += done, n -= (size_t)done) {
 		done = write(file, text, n);
 		if (done <= 0) {
@@ -181,11 +266,41 @@ int inject_file(const char *path)
 	return file;
 }
 
-void inject_library(CUlibrary library)
+/* ---- which image a module of the driver is of ---- */
+
+struct inject_home inject_home(void)
+{
+	struct inject_home h = { 0 };
+
+	cu.p_cuCtxGetCurrent(&h.context);
+	if (!cu.p_cuCtxGetDevice(&h.device))
+		h.primary = inject_is_primary(h.context, h.device);
+	return h;
+}
+
+bool inject_at_home(const struct inject_home *h, CUcontext context, CUdevice device)
+{
+	return context ? h->context == context : h->primary && h->device == device;
+}
+
+void inject_loaded(struct inject_image *i, CUmodule m)
+{
+	if (i->whole) /* found by its variable */
+		return;
+	inject_module_unloaded(m);
+	pthread_mutex_lock(&images.lock);
+	vec_push(&images.module, ((struct module){ m, i, inject_home() }));
+	pthread_mutex_unlock(&images.lock);
+	inject_ahead(i);
+}
+
+void inject_library(struct inject_image *i, CUlibrary library)
 {
 	pthread_mutex_lock(&images.lock);
-	vec_push(&images.library, ((struct library){ .at = library }));
+	vec_push(&images.library, ((struct library){ .at = library, .image = i }));
 	pthread_mutex_unlock(&images.lock);
+	if (!i->whole)
+		inject_ahead(i);
 }
 
 void inject_load_libraries(void)
@@ -198,26 +313,45 @@ void inject_load_libraries(void)
 	for (size_t k = 0; cu.p_cuLibraryGetModule && k < images.library.n; k++) {
 		struct library *l = &images.library.at[k];
 
-		if (l->loaded != now && !cu.p_cuLibraryGetModule(&m, l->at))
+		if (l->image->whole && l->loaded != now && !cu.p_cuLibraryGetModule(&m, l->at))
 			l->loaded = now;
 	}
 	pthread_mutex_unlock(&images.lock);
 }
 
-void inject_unloaded(CUlibrary library)
+void inject_module_unloaded(CUmodule m)
 {
-	size_t left = 0;
-
 	pthread_mutex_lock(&images.lock);
-	images.bound.n = 0; /* they are found again by the names of their variables */
-	for (size_t k = 0; k < images.library.n; k++) {
-		if (!library)
-			images.library.at[k].loaded = NULL;
-		if (images.library.at[k].at != library)
-			images.library.at[left++] = images.library.at[k];
-	}
-	images.library.n = left;
+	images.bound.n = 0; /* they are found again */
+	for (size_t k = 0; k < images.module.n; k++)
+		if (images.module.at[k].at == m)
+			images.module.at[k--] = images.module.at[--images.module.n];
 	pthread_mutex_unlock(&images.lock);
+	inject_kernels_unloaded(m, NULL);
+}
+
+void inject_library_unloaded(CUlibrary library)
+{
+	pthread_mutex_lock(&images.lock);
+	images.bound.n = 0;
+	for (size_t k = 0; k < images.library.n; k++)
+		if (images.library.at[k].at == library)
+			images.library.at[k--] = images.library.at[--images.library.n];
+	pthread_mutex_unlock(&images.lock);
+	inject_kernels_unloaded(NULL, library);
+}
+
+void inject_modules_ended(CUcontext context, CUdevice device)
+{
+	pthread_mutex_lock(&images.lock);
+	images.bound.n = 0;
+	for (size_t k = 0; k < images.library.n; k++)
+		images.library.at[k].loaded = NULL;
+	for (size_t k = 0; k < images.module.n; k++)
+		if (inject_at_home(&images.module.at[k].home, context, device))
+			images.module.at[k--] = images.module.at[--images.module.n];
+	pthread_mutex_unlock(&images.lock);
+	inject_kernels_ended(context, device);
 }
 
 void inject_refused(CUresult why, CUresult own)
@@ -230,22 +364,44 @@ void inject_refused(CUresult why, CUresult own)
 		: "the module runs unchanged and unchecked");
 }
 
-struct gpu_module *inject_module(CUmodule driver, CUdeviceptr *variable)
+/* With the lock held. Asking for the module of a library may load it, so those without such a kernel
+ * are not asked. */
+static void find_image(struct inject_bound *b, const char *kernel)
 {
-	struct bound b = { .driver = driver };
-	size_t bytes, at = 0;
+	size_t bytes;
+	CUmodule m;
+
+	for (size_t k = 0; k < images.module.n && !b->image; k++)
+		if (images.module.at[k].at == b->driver)
+			b->image = images.module.at[k].image;
+	for (size_t k = images.at.n; k-- > 0 && !b->image;)
+		if (images.at.at[k]->whole && !cu.p_cuModuleGetGlobal(&b->variable, &bytes,
+				b->driver, gpu_module_variable(images.at.at[k]->whole)))
+			b->image = images.at.at[k];
+	for (size_t k = images.library.n; k-- > 0 && !b->image && cu.p_cuLibraryGetModule;) {
+		const struct library *l = &images.library.at[k];
+
+		if (!l->image->whole && strstr(l->image->text, kernel) &&
+				!cu.p_cuLibraryGetModule(&m, l->at) && m == b->driver) {
+			b->image = l->image;
+			b->library = l->at;
+		}
+	}
+}
+
+struct inject_bound inject_image_of(CUmodule driver, const char *kernel)
+{
+	struct inject_bound b = { .driver = driver };
+	size_t at = 0;
 
 	pthread_mutex_lock(&images.lock);
 	while (at < images.bound.n && images.bound.at[at].driver != driver)
 		at++;
-	for (size_t k = images.at.n; at == images.bound.n && !b.module && k-- > 0;)
-		if (!cu.p_cuModuleGetGlobal(&b.variable, &bytes, driver,
-				gpu_module_variable(images.at.at[k])))
-			b.module = images.at.at[k];
-	if (at == images.bound.n)
+	if (at == images.bound.n) {
+		find_image(&b, kernel);
 		vec_push(&images.bound, b);
+	}
 	b = images.bound.at[at];
 	pthread_mutex_unlock(&images.lock);
-	*variable = b.variable;
-	return b.module;
+	return b;
 }

@@ -107,14 +107,53 @@ static bool fill(struct context_records *p, CUdevice device)
 	p->pool.bytes = want;
 	p->pool.device = device;
 	p->pool.chunks = RECORD_CHUNKS(want);
-	cu.p_cuMemsetD8(p->pool.at, 0, want);
 	if (cu.p_cuStreamCreate(&p->side, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuMemAllocHost((void **)&p->pinned, STAGE_BYTES))
 		return false;
+	/* not in the default stream: a launch of the program may hold it up */
+	cu.p_cuMemsetD8Async(p->pool.at, 0, want, p->side);
 	context_records_load_digest(p, device);
-	cu.p_cuStreamSynchronize(NULL);
-	return true;
+	return !cu.p_cuStreamSynchronize(p->side);
+}
+
+void inject_make_spares(struct inject_pool *pool)
+{
+	struct context_records *p = context_records(pool);
+	const uint64_t each = (pool->bytes / 32 + GRAIN_BYTES - 1) & ~(GRAIN_BYTES - 1);
+	CUdeviceptr at = 0;
+
+	if (p->spare[0].at || cu.p_cuMemAlloc(&at, RECORD_SPARES * each))
+		return;
+	cu.p_cuMemsetD8Async(at, 0, RECORD_SPARES * each, p->side);
+	for (unsigned k = 0; k < RECORD_SPARES; k++)
+		p->spare[k] = (struct inject_pool){ .at = at + k * each, .bytes = each,
+			.chunks = RECORD_CHUNKS(each), .device = pool->device, .file = -1, .records = p };
+	cu.p_cuStreamSynchronize(p->side);
+}
+
+uint32_t inject_drawn(const struct inject_pool *pool)
+{
+	const struct record_head *head = inject_fetch(pool, sizeof *head);
+
+	return head ? head->next : 0;
+}
+
+bool inject_is_spare(const struct inject_pool *pool)
+{
+	return pool != &context_records(pool)->pool;
+}
+
+struct inject_pool *inject_free_pool(struct inject_pool *pool)
+{
+	struct context_records *p = context_records(pool);
+
+	if (!p->pool.users)
+		return &p->pool;
+	for (unsigned k = 0; k < RECORD_SPARES; k++)
+		if (p->spare[k].at && !p->spare[k].users)
+			return &p->spare[k];
+	return NULL;
 }
 
 /* Memory with a file descriptor outlives its context and is freed here. All else is freed with
@@ -175,20 +214,21 @@ static struct context_records *make(CUcontext context, unsigned long long id)
 
 	cu.p_cuCtxGetDevice(&device);
 	name_device(device);
-	*p = (struct context_records){ .pool = { .file = -1 }, .context = context, .id = id };
+	*p = (struct context_records){ .pool = { .file = -1, .records = p }, .context = context, .id = id };
 	p->primary = inject_is_primary(context, device);
 	if (fill(p, device)) {
 		vec_push(&pools.at, p);
 		return p;
 	}
-	cu.p_cuStreamSynchronize(NULL); /* the memset of fill() may still run */
+	if (p->side) /* the memset of fill() may still run */
+		cu.p_cuStreamSynchronize(p->side);
 	if (p->pool.at && p->pool.file < 0)
 		cu.p_cuMemFree(p->pool.at);
 	drop(p);
 	return NULL;
 }
 
-const struct inject_pool *inject_pool(void)
+struct inject_pool *inject_pool(void)
 {
 	unsigned long long id = 0;
 	CUcontext now = NULL;

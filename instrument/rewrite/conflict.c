@@ -167,47 +167,44 @@ void conflict_hash(struct text *t, const struct conflict *c, unsigned first)
 		}
 		v += words_of(c->f, o);
 	}
-	text_printf(t, "\tmatch.all.sync.b32 %%cs_u|%%cs_q, %%cs_h, %%cs_m;\n"
-		"\tselp.b32 %%cs_u, %u, 0, %%cs_q;\n\tmov.b32 %%cs_s, %%cs_h;\n", RECORD_VALUE_SAME);
+	text_printf(t, "\tmatch.all.sync.b32 %%cs_u|%%cs_same, %%cs_h, %%cs_m;\n"
+		"\tselp.b32 %%cs_u, %u, 0, %%cs_same;\n\tmov.b32 %%cs_o, %%cs_h;\n", RECORD_VALUE_SAME);
 	if (c->f->module->sm >= 80) {
 		mix(t, "%cs_i");
 		text_printf(t, "\tredux.sync.add.u32 %%cs_h, %%cs_h, %%cs_m;\n");
 	} else {
 		text_printf(t, "\tmov.b32 %%cs_h, 0;\n");
 	}
-	text_printf(t, "\tselp.b32 %%cs_h, %%cs_s, %%cs_h, %%cs_q;\n"
+	text_printf(t, "\tselp.b32 %%cs_h, %%cs_o, %%cs_h, %%cs_same;\n"
 		"\tlop3.b32 %%cs_h, %%cs_h, %u, %%cs_u, 0xea;\n", RECORD_VALUE_SAME - 1);
 }
 
 /* ---- conflicting lanes ---- */
 
-/* %cs_q: this lane's n words from %cs_v<first> differ from those of lane `from`. */
-static void differ(struct text *t, unsigned first, unsigned n, const char *from)
+/* Lanes write the same if their hashes are the same: that is exact for one word. %cs_q: this lane's
+ * hash, cs_o, differs from that of lane `from`. */
+static void differ(struct text *t, const char *from)
 {
-	text_printf(t, "\tsetp.ne.u32 %%cs_q, 0, 0;\n");
-	for (unsigned k = first; k < first + n; k++)
-		text_printf(t, "\tshfl.sync.idx.b32 %%cs_u, %%cs_v%u, %s, 31, %%cs_m;\n"
-			"\tsetp.ne.or.u32 %%cs_q, %%cs_u, %%cs_v%u, %%cs_q;\n", k, from, k);
+	text_printf(t, "\tshfl.sync.idx.b32 %%cs_u, %%cs_o, %s, 31, %%cs_m;\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_o;\n", from);
 }
 
-void conflict_same_address(struct text *t, unsigned n, unsigned label)
+/* cs_same, of conflict_hash(), and cs_s are the same in all lanes. */
+void conflict_same_address(struct text *t)
 {
-	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_s, %d;\n\t@%%cs_q bra $CSV%u;\n",
-		RECORD_STRIDE_BIAS, label);
-	differ(t, 1, n, "%cs_l");
-	text_printf(t, "\tnot.pred %%cs_q, %%cs_q;\n\tand.pred %%cs_q, %%cs_q, %%cs_all;\n"
-		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n$CSV%u:\n", label);
+	text_printf(t, "\tsetp.ne.or.u32 %%cs_q, %%cs_s, %d, %%cs_same;\n"
+		"\tand.pred %%cs_all, %%cs_all, %%cs_q;\n", RECORD_STRIDE_BIAS);
 }
 
-void conflict_lanes(struct text *t, unsigned n)
+void conflict_lanes(struct text *t)
 {
 	text_printf(t, "\tmatch.any.sync.b32 %%cs_t, %%cs_v0, %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_t;\n\tclz.b32 %%cs_t, %%cs_t;\n");
-	differ(t, 1, n, "%cs_t");
+	differ(t, "%cs_t");
 	text_printf(t, "\tvote.sync.ballot.b32 %%cs_u, %%cs_q, %%cs_m;\n");
 }
 
-void conflict_global(struct text *t, unsigned n, unsigned label)
+void conflict_global(struct text *t, unsigned label)
 {
 	text_printf(t, "\tmov.b32 %%cs_w, 0;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_z, 5;\n"
@@ -216,7 +213,7 @@ void conflict_global(struct text *t, unsigned n, unsigned label)
 		"\tmov.b64 %%cs_e, {%%cs_v0, %%cs_v1};\n"
 		"\tmatch.any.sync.b64 %%cs_t, %%cs_e, %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_t;\n\tclz.b32 %%cs_t, %%cs_t;\n", label);
-	differ(t, 2, n, "%cs_t");
+	differ(t, "%cs_t");
 	text_printf(t, "\tvote.sync.ballot.b32 %%cs_w, %%cs_q, %%cs_m;\n"
 		"\tsetp.eq.u32 %%cs_q, %%cs_w, 0;\n"
 		"\tand.pred %%cs_all, %%cs_all, %%cs_q;\n$CSV%u:\n", label);

@@ -20,15 +20,15 @@ struct conflict {
 	const struct ptx_func *f;
 	const struct ptx_insn *insn;
 };
-/* Sets %cs_h to the word of the value. Before sm_80 only that of lanes that all store the same. */
+/* Sets %cs_h to the word of the value, %cs_o and %cs_same. Before sm_80 only that of lanes that all store the same. */
 void conflict_hash(struct text *t, const struct conflict *c, unsigned first);
 /* For the case that all lanes store to one address, %cs_s being the biased stride: clears
  * %cs_all if their values differ. */
-void conflict_same_address(struct text *t, unsigned words, unsigned label);
+void conflict_same_address(struct text *t);
 /* Sets %cs_u to the mask of conflicting lanes. */
-void conflict_lanes(struct text *t, unsigned words);
+void conflict_lanes(struct text *t);
 /* The same for a store to global memory: sets %cs_w, and clears %cs_all if any lane conflicts. The
  * lanes of an affine access, %cs_x apart in rows of 1 << %cs_z, can only if they are in rows. */
-void conflict_global(struct text *t, unsigned words, unsigned label);
+void conflict_global(struct text *t, unsigned label);
 
 #endif

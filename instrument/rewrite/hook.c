@@ -6,7 +6,8 @@
  * Registers of a hook: %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
  * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
  * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
- * is affine, %cs_v<k> the words of this lane, %cs_h what it stores. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
+ * is affine, %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this
+ * lane's value, %cs_same whether all lanes have it. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
 #include <string.h>
@@ -14,7 +15,41 @@
 #include "instrument/record/record.h"
 #include "calls.h"
 
-/* Layout in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen. */
+/* Layout in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen, 8 bytes of
+ * padding; at 32, or alone in an entry that has no state there, what is needed for a new chunk of this
+ * lane: the CTA in the grid, the warp in the CTA and the lane, and where in the pool which bit marks the
+ * records of this CTA as incomplete. It is loaded by an index that is always 0, as ptxas would keep it
+ * in registers otherwise. */
+#define STATE_BYTES 64
+#define HEAD CALLS_PARAM "_head"
+
+static void write_head(struct text *t, enum hook_state state)
+{
+	const char *at = state == STATE_OWNED ? CALLS_PARAM "+32" : HEAD;
+
+	if (state != STATE_OWNED)
+		text_printf(t, "\t.local .align 16 .b8 " HEAD "[32];\n");
+	text_printf(t,
+		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y;\n"
+		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, "
+		"%%ctaid.y;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_y, %%tid.z; mov.u32 %%cs_b, %%ntid.y; mov.u32 %%cs_x, %%tid.y;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
+		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
+		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
+		"\tmad.lo.u32 %%cs_b, %%cs_b, 4, %u;\n"
+		"\tst.local.v2.b32 [%s], {%%cs_a, %%cs_y};\n"
+		"\tand.b32 %%cs_x, %%cs_a, 31;\n"
+		"\tmov.b32 %%cs_y, 1;\n"
+		"\tshl.b32 %%cs_x, %%cs_y, %%cs_x;\n"
+		"\tst.local.v2.b32 [%s+8], {%%cs_b, %%cs_x};\n\t}\n",
+		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT, at, at);
+}
+
 void hook_save_state(struct text *t, bool polls)
 {
 	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n");
@@ -47,8 +82,11 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 			text_printf(t, "\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
 	}
 	if (state == STATE_OWNED)
-		text_printf(t, "\t.local .align 8 .b8 " CALLS_PARAM "[24];\n"
-			"\tmov.b64 %%cs_at, " CALLS_PARAM ";\n\tst.local.b32 [%%cs_at+8], 0;\n");
+		text_printf(t, "\t.local .align 16 .b8 " CALLS_PARAM "[%u];\n"
+			"\tmov.b64 %%cs_at, " CALLS_PARAM ";\n\tst.local.b32 [%%cs_at+8], 0;\n",
+			STATE_BYTES);
+	if (state != STATE_PASSED)
+		write_head(t, state);
 	if (batch_words)
 		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
 }
@@ -56,8 +94,8 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 void hook_registers(struct text *t, unsigned words)
 {
 	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, "
-		"%%cs_k, %%cs_s, %%cs_h;\n"
-		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
+		"%%cs_k, %%cs_s, %%cs_h, %%cs_o;\n"
+		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g, %%cs_same;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
 	if (words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
 }
@@ -171,22 +209,25 @@ static void chunk_clock(struct text *t)
 		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
 }
 
-/* If the chunk taken is the one for dropped records (cs_q), marks the records of this CTA
- * (cs_a) as incomplete. With draining, draws are counted on; else the counter is put back, so
- * that its 32 bits do not overflow. */
+/* If the chunk taken is the one for dropped records (cs_q), marks the records of this CTA as
+ * incomplete: bit cs_y at cs_x of the pool. With draining, draws are counted on; else the counter is
+ * put back, so that its 32 bits do not overflow. */
 static void mark_incomplete(struct text *t, const struct hook *h)
 {
 	if (!h->drains)
 		text_printf(t, "\t@%%cs_q red.global.add.u32 [%%cs_d], -1;\n");
 	text_printf(t,
 		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
-		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
-		"\tmad.wide.u32 %%cs_f, %%cs_b, 4, %%cs_d;\n"
-		"\tand.b32 %%cs_x, %%cs_a, 31;\n"
-		"\tmov.b32 %%cs_b, 1;\n"
-		"\tshl.b32 %%cs_x, %%cs_b, %%cs_x;\n"
-		"\t@%%cs_q red.global.or.b32 [%%cs_f+%u], %%cs_x;\n",
-		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT);
+		"\tmad.wide.u32 %%cs_f, %%cs_x, 1, %%cs_d;\n"
+		"\t@%%cs_q red.global.or.b32 [%%cs_f], %%cs_y;\n");
+}
+
+/* Sets cs_f to where the head's words are; cs_t is the chunk's number, of less than 31 bits. */
+static void head_address(struct text *t, enum hook_state state)
+{
+	text_printf(t, "\tshr.u32 %%cs_a, %%cs_t, 31;\n\tmov.b64 %%cs_f, %s;\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_a, 16, %%cs_f;\n", state == STATE_PASSED ? "%cs_at"
+		: state == STATE_OWNED ? CALLS_PARAM : HEAD);
 }
 
 /* Makes the leader take a new chunk if the current one has less than n units left. n: a
@@ -212,26 +253,21 @@ static void reserve(struct text *t, const struct hook *h, const char *n)
 			"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
 			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
 			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
-	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n");
-	/* the chunk's head: the CTA in the grid, the warp in the CTA */
-	text_printf(t,
+	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n"
 		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
-		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, "
-		"%%ctaid.y;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_y, %%tid.z; mov.u32 %%cs_b, %%ntid.y; mov.u32 %%cs_x, %%tid.y;\n"
-		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
-		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
 		"\tmov.u64 %%cs_f, %%clock64;\n");
 	if (h->drains)
 		chunk_clock(t);
 	text_printf(t,
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
-		"\tst.global.v4.b32 [%%cs_f], {%%cs_a, %%cs_y, %%cs_b, %%cs_x};\n");
+		"\tst.global.v2.b32 [%%cs_f+8], {%%cs_b, %%cs_x};\n");
+	head_address(t, h->state);
+	text_printf(t,
+		"\tld.local.v4.b32 {%%cs_a, %%cs_b, %%cs_x, %%cs_y}, [%%cs_f%s];\n"
+		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
+		"\tst.global.v2.b32 [%%cs_f], {%%cs_a, %%cs_b};\n",
+		h->state == STATE_PRIVATE ? "" : "+32");
 	mark_incomplete(t, h);
 	text_printf(t,
 		"\t}\n"
@@ -240,18 +276,24 @@ static void reserve(struct text *t, const struct hook *h, const char *n)
 	sync_with_leader(t, h);
 }
 
-/* Finds the active lanes, the leader and the pool. Without a pool nothing is recorded. */
+/* Finds the active lanes, whether this one leads them, and the pool. Without a pool nothing is
+ * recorded. */
 static void begin(struct text *t, const struct hook *h)
 {
+	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", h->module);
+	if (!h->always)
+		text_printf(t, "\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->label);
 	text_printf(t,
-		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
-		"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n"
-		"\t@%%cs_q bra $CSZ%u;\n"
 		"\tactivemask.b32 %%cs_m;\n"
+		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tsetp.eq.u32 %%cs_lead, %%cs_t, 0;\n");
+	if (h->class == PLAN_UNIFORM || h->class == PLAN_NOTHING)
+		return;
+	text_printf(t,
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
-		"\tmov.u32 %%cs_i, %%laneid;\n"
-		"\tsetp.eq.u32 %%cs_lead, %%cs_i, %%cs_l;\n", h->module, h->label);
+		"\tmov.u32 %%cs_i, %%laneid;\n");
 }
 
 /* Draws a ticket if the launch uses tickets. The fence is never executed. It makes ptxas keep
@@ -265,11 +307,9 @@ static void ticket(struct text *t, const struct hook *h)
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
-		"\t@!%%cs_q bra $CST%u;\n"
-		"\tatom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_k, -1;\n"
-		"\t@%%cs_q fence.acq_rel.cta;\n"
-		"$CST%u:\n", h->module, h->label, h->label);
+		"\t@%%cs_q atom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
+		"\t@%%cs_q fence.acq_rel.cta;\n", h->module);
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -281,13 +321,9 @@ static void record_address(struct text *t, const struct hook *h)
 	/* do all lanes agree with leader + stride * distance? */
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
-		"\tadd.u32 %%cs_t, %%cs_m, -1;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
-		"\tbrev.b32 %%cs_t, %%cs_t;\n"
-		"\tclz.b32 %%cs_u, %%cs_t;\n"
-		"\tsub.u32 %%cs_t, %%cs_u, %%cs_l;\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_t, 1;\n"
-		"\tselp.b32 %%cs_u, %%cs_u, %%cs_l, %%cs_q;\n"
+		"\tshr.u32 %%cs_t, %%cs_m, %%cs_l;\n"
+		"\tbfe.u32 %%cs_t, %%cs_t, 1, 1;\n"
+		"\tadd.u32 %%cs_u, %%cs_l, %%cs_t;\n"
 		"\tshfl.sync.idx.b32 %%cs_s, %%cs_v0, %%cs_u, 31, %%cs_m;\n"
 		"\tsub.u32 %%cs_s, %%cs_s, %%cs_k;\n"
 		"\tsub.u32 %%cs_t, %%cs_i, %%cs_l;\n"
@@ -298,7 +334,7 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n",
 		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
 	if (value)
-		conflict_same_address(t, h->conflict.words, h->label);
+		conflict_same_address(t);
 	text_printf(t, "\tselp.b32 %%cs_n, %u, %u, %%cs_all;\n", 1 + value, 9 + value);
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
@@ -315,7 +351,7 @@ static void record_address(struct text *t, const struct hook *h)
 			"\t@%%cs_q st.global.b32 [%%cs_e+16], %%cs_h;\n");
 	text_printf(t, "\t@%%cs_all bra $CSA%u;\n", h->label);
 	if (value) {
-		conflict_lanes(t, h->conflict.words);
+		conflict_lanes(t);
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n"
 			"\t@%%cs_lead st.global.b32 [%%cs_e+144], %%cs_h;\n");
 	}
@@ -370,7 +406,7 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_a, %%cs_v1, %%cs_q;\n"
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
 	if (h->conflict.words)
-		conflict_global(t, h->conflict.words, h->label);
+		conflict_global(t, h->label);
 	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n", h->conflict.words ? 18 : 17);
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
@@ -491,5 +527,6 @@ void hook_record(struct text *t, const struct hook *h)
 		record_uniform(t, h);
 	if (h->drains && h->exits)
 		close_chunks(t, h);
-	text_printf(t, "$CSZ%u:\n", h->label);
+	if (!h->always)
+		text_printf(t, "$CSZ%u:\n", h->label);
 }

@@ -28,6 +28,8 @@ struct hook {
 	unsigned words;
 	const char *prefix;
 	bool sync;
+	bool always;               /* a kernel runs only if there is a pool */
+	enum hook_state state;     /* of the function */
 	bool drains;               /* for --gpu-drain; if false, the next three do not matter */
 	bool exits;                /* the lanes exit, so their chunks are complete */
 	bool pending;              /* wgmma may be pending. A loop would make ptxas serialize it,

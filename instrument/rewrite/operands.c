@@ -1,6 +1,7 @@
 /* operands: prints the loads of an instruction's operands into a hook's scratch registers. */
 #include "operands.h"
 
+#include "external.h"
 #include "instrument/record/record.h"
 #include "libconsan/ptx/ptx.h"
 
@@ -64,6 +65,15 @@ void operands_params_address(struct text *t, const struct ptx_func *f, const cha
 		text_printf(t, "\tsub.s64 %s, %s, %llu;\n", reg, reg, (unsigned long long)p->offset);
 }
 
+/* %cs_e: the address of a variable in its state space. */
+static void symbol(const struct operands *w, const struct ptx_var *v)
+{
+	if (external_is(w->r, v))
+		external_address(w->out, w->r, v, "%cs_e");
+	else
+		text_printf(w->out, "\tmov.b64 %%cs_e, %s;\n", v->name);
+}
+
 static void map_address(const struct operands *w, const struct ptx_operand *o, const char *prefix,
 	unsigned k)
 {
@@ -73,7 +83,7 @@ static void map_address(const struct operands *w, const struct ptx_operand *o, c
 		text_printf(t, "\tadd.s64 %%cs_e, %s, %lld;\n", operand_name(w->f, o->reg),
 			(long long)o->imm);
 	} else if (o->var) {
-		text_printf(t, "\tmov.b64 %%cs_e, %s;\n", o->var->name);
+		symbol(w, o->var);
 		text_printf(t, "\tcvta.%s.u64 %%cs_e, %%cs_e;\n", o->var->space == PS_param
 			? "param" : o->var->space == PS_const ? "const" : "global");
 		if (o->imm)
@@ -105,7 +115,7 @@ static void global_address(const struct operands *w, const struct ptx_operand *o
 		operand_component(t, o);
 		text_printf(t, ", %lld;\n", (long long)o->imm);
 	} else if (o->var) {
-		text_printf(t, "\tmov.b64 %%cs_e, %s;\n", o->var->name);
+		symbol(w, o->var);
 		if (o->imm)
 			text_printf(t, "\tadd.s64 %%cs_e, %%cs_e, %lld;\n", (long long)o->imm);
 	} else {

@@ -9,8 +9,10 @@
 #include "libconsan/ptx/opcodes.h"
 #include "calls.h"
 #include "entry.h"
+#include "external.h"
 #include "hook.h"
 #include "operands.h"
+#include "slice.h"
 #include "statement.h"
 
 /* The grid's first thread writes the addresses of the parameters and of the shared variables
@@ -190,8 +192,7 @@ static size_t after_head(const struct ptx_module *m)
 	return t ? (size_t)(t - m->text) + 1 : 0;
 }
 
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool emulated,
-	bool global, bool drains)
+struct rewrite *rewrite_module(const struct ptx_module *m, const struct rewrite_options *o)
 {
 	struct rewrite *r = base_alloc(sizeof *r);
 	const struct ptx_func **selected = base_alloc((m->nfunc + 1) * sizeof *selected);
@@ -199,15 +200,16 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 	struct calls calls;
 
 	r->module = m;
-	r->number = number;
-	r->emulated = emulated;
-	r->global = global;
-	r->drains = drains;
-	calls_open(&calls, m, global);
+	r->number = o->number;
+	r->emulated = o->emulated;
+	r->global = o->global;
+	r->drains = o->drains;
+	r->external = o->external;
+	calls_open(&calls, m, o->global);
 	vec_push(&r->site, ((struct rewrite_site){ 0 }));
 	text_add(&r->text, m->text, from);
-	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", number,
-		sizeof(struct record_params));
+	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", o->number,
+		sizeof(struct record_params) + (o->external ? 8 * external_count(m) : 0));
 	calls_declare(&calls, &r->text);
 	for (size_t k = 0; k < m->nfunc; k++)
 		if (m->func[k].ninsn && (m->func[k].entry || calls.takes_state[k]))
@@ -223,6 +225,8 @@ struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool
 	for (size_t k = 0; k < r->func.n; k++)
 		entry_count(&calls, &r->func.at[k]);
 	calls_close(&calls);
+	if (!m->debug)
+		slice_strip(&r->text, o->external);
 	return r;
 }
 

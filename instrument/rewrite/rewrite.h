@@ -62,7 +62,7 @@ struct rewrite_func {
 struct rewrite {
 	const struct ptx_module *module; /* not owned */
 	unsigned number;
-	bool emulated, global, drains;
+	bool emulated, global, drains, external; /* as rewrite_options */
 	bool together;                   /* rewrite_has_together() of a function */
 	unsigned waits;                  /* waits for mbarriers that were written */
 	struct text text;
@@ -72,12 +72,16 @@ struct rewrite {
 	VEC(struct rewrite_func) func;   /* the entries */
 };
 
-/* number: the suffix of the variable's name (record.h). emulated: the text is for the
- * executor: try_wait becomes test_wait, as the executor's try_wait suspends the thread instead
- * of failing. global: accesses to global memory are recorded. drains: lanes wait for chunks
- * that the host recycles (--gpu-drain). */
-struct rewrite *rewrite_module(const struct ptx_module *m, unsigned number, bool emulated,
-	bool global, bool drains);
+struct rewrite_options {
+	unsigned number;           /* the suffix of the variable's name (record.h) */
+	bool emulated;             /* the text is for the executor: try_wait becomes test_wait, as the
+				      executor's try_wait suspends the thread instead of failing */
+	bool global;               /* accesses to global memory are recorded */
+	bool drains;               /* lanes wait for chunks that the host recycles (--gpu-drain) */
+	bool external;             /* variables in global memory are the program's own (external.h), and
+				      a launch that is not recorded runs the program's own kernel */
+};
+struct rewrite *rewrite_module(const struct ptx_module *m, const struct rewrite_options *o);
 /* Is this instruction counted in rewrite_func.sites? */
 bool rewrite_counts(const struct ptx_insn *i, bool global);
 /* wgmma_regs.c: finds the register uses of an entry. */
@@ -98,5 +102,6 @@ bool rewrite_leaves(const struct ptx_insn *i);
 
 /* ---- the rest of what this module offers ---- */
 #include "plan.h"
+#include "slice.h"
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "entry.h"
+#include "external.h"
 #include "hook.h"
 #include "operands.h"
 #include "libconsan/ptx/opcodes.h"
@@ -38,6 +39,8 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 {
 	const char *text = w->f->module->text + i->text_at, *at;
 
+	if (external_statement(&w->out, w->r, w->f, i))
+		return;
 	at = w->r->emulated && i->op == OP_mbarrier_try_wait && i->noperands == 3
 		? memmem(text, i->text_len, "try_wait", 8) : NULL;
 	if (at) {
@@ -52,8 +55,8 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
-		.module = w->r->number, .reserve = w->reserve,
-		.drains = w->r->drains };
+		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
+		.state = w->state, .drains = w->r->drains };
 
 	if (p->conflicts)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
@@ -321,7 +324,7 @@ static void end_group(struct writer *w, const struct ptx_insn *i)
 {
 	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
 		.label = w->labels++, .module = w->r->number, .pending = true,
-		.drains = w->r->drains };
+		.always = w->r->external, .state = w->state, .drains = w->r->drains };
 	struct rewrite_site *s;
 
 	h.site = add_site(w, i, PHASE_BATCH);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void base_die(const char *fmt, ...)
@@ -17,7 +19,8 @@ void base_die(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "\n");
-	_exit(70);
+	for (;;) /* not our own _exit(), which runs what is queued: locks may be held */
+		syscall(SYS_exit_group, 70);
 }
 
 void *base_alloc(size_t bytes)
@@ -27,6 +30,21 @@ void *base_alloc(size_t bytes)
 	if (!p)
 		base_die("out of host memory (%zu bytes requested)", bytes);
 	return p;
+}
+
+void *base_alloc_pages(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
+
+	if (p == MAP_FAILED)
+		base_die("out of host memory (%zu bytes requested)", bytes);
+	return p;
+}
+
+void base_free_pages(void *at, size_t bytes)
+{
+	munmap(at, bytes);
 }
 
 void *base_alloc_aligned(size_t align, size_t bytes)

@@ -27,6 +27,9 @@ bool err_set(struct consan_err *e, int code, int line, int col, const char *fmt,
 
 /* These never return NULL: they call base_die(). The caller free()s the result. */
 void *base_alloc(size_t bytes); /* zeroed */
+/* Zeroed pages, of which only those that are used cost anything: for large and sparse tables */
+void *base_alloc_pages(size_t bytes);
+void base_free_pages(void *at, size_t bytes);
 void *base_alloc_aligned(size_t align, size_t bytes); /* zeroed; align: a power of 2 */
 void *base_resize(void *old, size_t bytes); /* the new part is not zeroed */
 char *base_strdup(const char *s);

@@ -111,6 +111,59 @@ static bool is_run(const struct ev_lanes *at, uint32_t bytes, uint32_t lanes, un
 	return true;
 }
 
+/* A full warp as rows of `width` lanes: lane l is at first + l % width * across + l / width * down. */
+struct rows {
+	unsigned width;
+	uint32_t first, across, down;
+};
+
+/* True if across is 0 or `bytes`, as in blocks of 16 or 8 threads a row, and for a broadcast. */
+static bool find_rows(struct rows *r, const struct ev_lanes *at, uint32_t bytes)
+{
+	unsigned l = 1;
+
+	*r = (struct rows){ .width = 32, .first = (uint32_t)lane_addr(at, 0) };
+	if (!at->lane)
+		return !at->stride;
+	r->across = (uint32_t)(at->lane[1] - at->lane[0]);
+	while (l < 32 && (uint32_t)at->lane[l] == r->first + l * r->across)
+		l++;
+	if ((r->across && r->across != bytes) || l < 4 || 32 % l)
+		return false;
+	r->width = l;
+	r->down = l < 32 ? (uint32_t)at->lane[l] - r->first : 0;
+	for (; l < 32; l++)
+		if ((uint32_t)(at->lane[l] - at->lane[l - r->width]) != r->down)
+			return false;
+	return true;
+}
+
+/* Touches each row as a whole; equal rows together. False: nothing was done. */
+static bool touch_rows(struct view *v, struct shadow *s, const struct lanes_access *x, uint32_t shift,
+	struct cell_entry now)
+{
+	const bool weak_write = (now.what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE;
+	uint32_t lanes, gap, span;
+	struct rows r;
+
+	if (!find_rows(&r, x->at, x->bytes))
+		return false;
+	span = r.across ? r.width << shift : x->bytes;
+	gap = (int32_t)r.down < 0 ? 0 - r.down : r.down;
+	if ((weak_write && (!r.across || !gap)) || (gap && gap < span))
+		return false; /* lanes write the same bytes, or rows overlap */
+	lanes = r.across ? 1 : UINT32_MAX >> (32 - r.width);
+	for (unsigned l = r.width; !r.down && l < 32; l += r.width)
+		lanes |= lanes << r.width;
+	for (unsigned l = 0; l < (r.down ? 32 : 1); l += r.width, r.first += r.down) {
+		const struct ev_span row = { r.first, span };
+
+		now.lanes = cell_lanes(lanes << l, r.first, shift);
+		shadow_spans(s, &v->s, &row, 1, now);
+	}
+	return true;
+}
+
 /* Records the accesses of `lanes` in shared memory as entries like `now`. */
 static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t lanes,
 	struct cell_entry now)
@@ -150,6 +203,8 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 		shadow_spans(s, &v->s, &span, 1, now);
 		return;
 	}
+	if (lanes == UINT32_MAX && touch_rows(v, s, x, shift, now))
+		return;
 	if (shift == 4) { /* ldmatrix, vectors of 16 bytes, cp.async */
 		uint64_t seen[4] = { 0 };
 		uint32_t at[32], twice = 0;

@@ -14,7 +14,10 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 {
 	const struct visit *v = user;
 	struct check_range x = { .site = r->site, .write = r->flags & GR_WRITE,
-		.strong = r->flags & GR_STRONG && r->scope >= 2 };
+		.strong = r->flags & GR_STRONG && r->scope >= 2,
+		.part = { .cluster = r->cluster, .epoch = r->epoch, .lanes = r->lanes,
+			.agent = r->agent, .met = r->met,
+			.stored = (r->flags & (GR_ASYNC | GR_WRITE)) == (GR_ASYNC | GR_WRITE) } };
 
 	if (r->cluster < v->first || beside_other(v->check, r->cluster))
 		return;

@@ -44,7 +44,7 @@ static void take_narrow(struct cluster *c, const struct read *r, const struct he
 	if (!c->global)
 		return;
 	set = foreign_of(c->number, h->f);
-	global_note_narrow(c, set, h->site, r->e->site);
+	global_note_narrow(c, set, NULL, h->site, r->e->site);
 	foreign_put(set);
 }
 
@@ -84,14 +84,16 @@ static void take_wide(struct cluster *c, const struct read *r, const struct chai
 
 	if (!wide || (wide->n == 1 && wide->at[0].cluster == c->number))
 		return; /* the cluster's own heads say more */
-	if (!chain->observed || (r->acquires && r->scope < chain->needed) || (far && wide != system))
-		global_note_narrow(c, wide, site, r->e->site);
+	if (!chain->observed || (r->acquires && r->scope < chain->needed))
+		global_note_narrow(c, wide, NULL, site, r->e->site);
+	else if (far && wide != system)
+		global_note_narrow(c, wide, system, site, r->e->site);
 	if (far)
 		wide = system;
 	if (!chain->observed || !wide)
 		return;
 	if (!r->acquires)
-		global_note_unfenced(c, wide, site, r->e);
+		global_note_unfenced(c, wide, site, chain->needed, r->e);
 	f = frontier_new(&c->space);
 	foreign_learn(&c->space, f, wide, c->number);
 	if (r->e->kind == EV_OBSERVED)
@@ -153,7 +155,7 @@ static void read_global(struct cluster *c, const struct read *r)
 	foreign_put(wide);
 	foreign_put(system);
 	while (n--) {
-		global_note_narrow(c, narrow[n].set, narrow[n].site, r->e->site);
+		global_note_narrow(c, narrow[n].set, NULL, narrow[n].site, r->e->site);
 		foreign_put(narrow[n].set);
 	}
 }

@@ -1,14 +1,8 @@
 /* beside: see beside.h. */
 #include "global.h"
+#include "met.h"
 
 #include <stdlib.h>
-
-enum { MOST_GRIDS = 256 }; /* of a set; then it ends when none runs */
-
-struct beside_grid {
-	struct past_grid grid;
-	struct foreign *left;    /* what its threads knew when they exited */
-};
 
 static struct beside *beside_new(void)
 {
@@ -16,31 +10,38 @@ static struct beside *beside_new(void)
 
 	for (unsigned i = 0; i < LOCATION_SHARDS; i++)
 		pthread_mutex_init(&b->location[i].lock, NULL);
+	pthread_mutex_init(&b->met_lock, NULL);
 	b->shadow = global_shadow_open();
+	b->refs = 1;
 	return b;
 }
 
+void check_met_put(struct beside *b)
+{
+	if (!b || __atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	for (size_t i = 0; i < b->grid.n; i++) {
+		foreign_put(b->grid.at[i]->left);
+		foreign_put(b->grid.at[i]->complete);
+		free(b->grid.at[i]);
+	}
+	vec_free(&b->grid);
+	vec_free(&b->met);
+	pthread_mutex_destroy(&b->met_lock);
+	free(b);
+}
+
+/* The set ends: what its grids learned may be asked for yet. */
 static void beside_free(struct beside *b)
 {
 	for (unsigned i = 0; i < LOCATION_SHARDS; i++) {
 		location_free(NULL, &b->location[i].table);
 		pthread_mutex_destroy(&b->location[i].lock);
 	}
-	for (size_t i = 0; i < b->grid.n; i++) {
-		foreign_put(b->grid.at[i]->left);
-		free(b->grid.at[i]);
-	}
-	vec_free(&b->grid);
-	free(b);
-}
-
-/* Warps of a cluster; those with tensor memory have agents of their own. */
-static uint32_t shape_of(const struct launch_info *l)
-{
-	const uint32_t warps = (l->block[0] * l->block[1] * l->block[2] + 31) / 32;
-	const uint32_t ctas = l->cluster[0] * l->cluster[1] * l->cluster[2];
-
-	return (warps << 8 | ctas << 1 | l->tensor) + 1;
+	for (size_t i = 0; i < b->launch.n; i++)
+		foreign_put(b->launch.at[i].set);
+	vec_free(&b->launch);
+	check_met_put(b);
 }
 
 static bool is_before(const struct check *k, const struct beside_grid *g)
@@ -63,15 +64,40 @@ static bool all_before(const struct check *k, const struct beside *b)
 	return true;
 }
 
+static void drop(struct beside **running)
+{
+	global_shadow_close((*running)->shadow);
+	beside_free(*running);
+	*running = NULL;
+}
+
 void beside_drop(struct beside **running)
 {
-	struct beside *b = *running;
+	if (*running && !(*running)->running && !(*running)->launch.n)
+		drop(running);
+}
 
-	if (!b || b->running)
+void beside_launches(struct check *k, uint64_t number, struct foreign *set)
+{
+	pthread_mutex_lock(&k->lock);
+	k->launches = true;
+	vec_push(&k->global->beside->launch, ((struct beside_launch){ number, set }));
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* What the thread that launched the grid knew. */
+static void begin_with_launch(struct check *k, struct beside *b)
+{
+	for (size_t i = 0; i < b->launch.n; i++) {
+		struct beside_launch *x = &b->launch.at[i];
+
+		if (x->number != k->config.launch.launched)
+			continue;
+		foreign_join(&k->global->start, x->set);
+		foreign_put(x->set);
+		*x = b->launch.at[--b->launch.n];
 		return;
-	global_shadow_close(b->shadow);
-	beside_free(b);
-	*running = NULL;
+	}
 }
 
 void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
@@ -82,24 +108,30 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 	struct beside *b = running ? *running : NULL;
 
 	if (b && !b->running && all_before(k, b)) {
-		beside_drop(running);
+		drop(running);
 		b = NULL;
 	}
-	if (b && (b->shape != shape_of(l) || b->end + clusters_of(l) > UINT32_MAX / 2)) {
+	if (b && b->end + clusters_of(l) > UINT32_MAX / 2) {
 		b = NULL;
 		running = NULL;
 	}
 	if (!b) {
 		b = beside_new();
-		b->shape = shape_of(l);
 		if (running) {
 			*running = b;
 			b->number = ++*sets;
 		}
 	}
-	for (size_t i = 0; i < b->grid.n; i++)
-		if (b->grid.at[i]->left && is_before(k, b->grid.at[i]))
-			foreign_join(&g->start, b->grid.at[i]->left);
+	g->before = base_alloc(b->grid.n + 1);
+	for (size_t i = 0; i < b->grid.n; i++) {
+		g->before[i] = is_before(k, b->grid.at[i]);
+		if (!g->before[i])
+			continue;
+		foreign_join(&g->start, b->grid.at[i]->left);
+		foreign_join(&g->start, b->grid.at[i]->complete);
+	}
+	if (l->launched)
+		begin_with_launch(k, b);
 	g->beside = b;
 	g->beside_at = (uint32_t)b->grid.n;
 	g->base = b->end;
@@ -110,8 +142,14 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 	new->grid.info.nsymbols = 0;
 	new->grid.info.kernel = NULL;
 	b->end = new->grid.end = (uint32_t)(g->base + clusters_of(l));
+	new->complete = foreign_mark(new->grid.end - 1); /* no cluster has this number */
 	b->running++;
 	vec_push(&b->grid, new);
+}
+
+bool check_launches(const struct check *k)
+{
+	return k->launches;
 }
 
 uint32_t check_beside(const struct check *k)
@@ -129,9 +167,10 @@ bool beside_end(struct check *k, struct beside **running)
 	struct beside *b = k->global->beside;
 
 	foreign_put(k->global->start);
+	free(k->global->before);
 	if (--b->running)
 		return false;
-	if (running && *running == b && b->grid.n > 1 && b->grid.n < MOST_GRIDS)
+	if (running && *running == b && (b->launch.n || (b->grid.n > 1 && b->grid.n < MOST_GRIDS)))
 		return false; /* later grids may not be ordered after all of them */
 	if (running && *running == b)
 		*running = NULL;
@@ -156,14 +195,26 @@ void beside_leave(struct cluster *c)
 	pthread_mutex_unlock(&c->check->lock);
 }
 
+uint32_t beside_index(const struct beside *b, uint32_t cluster)
+{
+	size_t from = 0, to = b->grid.n - 1;
+
+	while (from < to) {
+		const size_t i = (from + to) / 2;
+
+		if (cluster >= b->grid.at[i]->grid.end)
+			from = i + 1;
+		else
+			to = i;
+	}
+	return (uint32_t)from;
+}
+
 static const struct beside_grid *find(const struct check *k, uint32_t cluster)
 {
 	const struct beside *b = k->global->beside;
-	size_t i = 0;
 
-	while (i + 1 < b->grid.n && cluster >= b->grid.at[i]->grid.end)
-		i++;
-	return b->grid.at[i];
+	return b->grid.at[beside_index(b, cluster)];
 }
 
 bool beside_other(const struct check *k, uint32_t cluster)
@@ -179,12 +230,36 @@ bool beside_other(const struct check *k, uint32_t cluster)
 
 bool beside_before(const struct check *k, uint32_t cluster)
 {
-	return is_before(k, find(k, cluster));
+	const uint32_t i = beside_index(k->global->beside, cluster);
+
+	return i < k->global->beside_at ? k->global->before[i]
+		: is_before(k, k->global->beside->grid.at[i]);
+}
+
+bool beside_complete(const struct check *k, const struct foreign *known, uint32_t cluster)
+{
+	return known && foreign_find(known, find(k, cluster)->grid.end - 1);
 }
 
 const struct past_grid *beside_of(const struct check *k, uint32_t cluster)
 {
 	return &find(k, cluster)->grid;
+}
+
+uint32_t beside_per_cta(const struct check *k, uint32_t cluster)
+{
+	const struct launch_info *l = &find(k, cluster)->grid.info;
+
+	return (l->block[0] * l->block[1] * l->block[2] + 31) / 32;
+}
+
+struct agents beside_agents(const struct check *k, uint32_t cluster)
+{
+	const struct launch_info *l = &find(k, cluster)->grid.info;
+	const uint32_t ctas = l->cluster[0] * l->cluster[1] * l->cluster[2];
+	const uint32_t warps = beside_per_cta(k, cluster);
+
+	return (struct agents){ ctas * warps, ctas * ((warps + 3) / 4), l->tensor ? ctas * warps : 0 };
 }
 
 unsigned beside_scope_needed(const struct check *k, uint32_t cluster, unsigned cta,

@@ -389,6 +389,29 @@ bool check_crossed(struct check *k)
 	return crossed;
 }
 
+static bool is_global_race(const struct finding *f)
+{
+	return f->nsides == 2 && f->side[0].space == SP_GLOBAL && f->side[1].space == SP_GLOBAL;
+}
+
+static void note_observer(void *user, const struct check_range *r)
+{
+	*(bool *)user |= r->observes;
+}
+
+bool check_with_others(struct check *k)
+{
+	bool observes = false, any = false;
+
+	check_accesses(k, note_observer, &observes);
+	pthread_mutex_lock(&k->lock);
+	k->with_others = observes;
+	for (size_t i = 0; i < k->nfindings && observes; i++)
+		any |= is_global_race(k->finding[i]);
+	pthread_mutex_unlock(&k->lock);
+	return any;
+}
+
 size_t check_findings(struct check *k, const struct finding *const **out)
 {
 	size_t n = 0;
@@ -397,7 +420,7 @@ size_t check_findings(struct check *k, const struct finding *const **out)
 	free(k->ordered);
 	k->ordered = base_alloc((k->nfindings + 1) * sizeof *k->ordered);
 	for (size_t i = 0; i < k->nfindings; i++)
-		if (k->first[i].high <= k->last)
+		if (k->first[i].high <= k->last && !(k->with_others && is_global_race(k->finding[i])))
 			k->ordered[n++] = k->finding[i];
 	qsort(k->ordered, n, sizeof *k->ordered, compare);
 	pthread_mutex_unlock(&k->lock);

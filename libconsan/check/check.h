@@ -45,6 +45,8 @@ struct check_config {
 	struct launch_info launch;  /* copied; strings must outlive the check */
 	struct check_policy policy;
 	bool gluon;                 /* the program has kernels of Triton's Gluon (profile.def) */
+	bool triton;                /* of Triton: for hints */
+	bool xla;                   /* and of XLA, whose Triton writes no lines */
 	struct check_memory *memory; /* or NULL; must outlive the check */
 	/* races on global memory; needs the events of all clusters in the order in which they took
 	 * place */
@@ -83,8 +85,14 @@ size_t check_findings(struct check *k, const struct finding *const **out);
 /* Grids of one number, except 0, ran at the same time: the races between them are findings of their
  * checks. */
 uint32_t check_beside(const struct check *k);
+bool check_launches(const struct check *k); /* its threads launch grids */
 /* The accesses of this launch to global memory: bytes [addr, addr + bytes), the instruction, what it
  * is. Of each byte at least one write, if there was one, and else at least one read. */
+struct check_part {                /* who made it, and when; see check_met() */
+	uint32_t cluster, epoch, lanes;
+	uint16_t agent, met;
+	bool stored;
+};
 struct check_range {
 	uint64_t addr, bytes;
 	uint32_t site;
@@ -92,8 +100,25 @@ struct check_range {
 	bool strong;               /* at scope gpu or wider */
 	bool system;               /* ... at scope sys */
 	bool observes;             /* a strong read whose value is used */
+	struct check_part part;
 };
 void check_accesses(struct check *k, void (*each)(void *user, const struct check_range *r), void *user);
+/* What grids that ran at the same time learned of each other through memory: a reference, valid beyond
+ * check_close(); NULL: nothing. To be called when the launch has ended. Grids are numbered; later ones may
+ * join. */
+struct beside *check_met(const struct check *k);
+void check_met_put(struct beside *b); /* NULL is fine */
+uint32_t check_met_grids(const struct beside *b);
+uint32_t check_met_launch(const struct beside *b, uint32_t grid);
+/* Is an access of one of these grids ordered after the begin of that one? Before the end of that one,
+ * which has ended? Is the begin of the first ordered before the end of the second? */
+bool check_met_begun(const struct beside *b, uint32_t grid, const struct check_part *p);
+bool check_met_ended(const struct beside *b, uint32_t grid, const struct check_part *p);
+bool check_met_passed(const struct beside *b, uint32_t first, uint32_t then);
+/* Other grids or the host, whose accesses were not seen, ran at the same time. If the launch reads flags
+ * in global memory, they may have ordered its threads: check_findings() leaves races on global memory
+ * out from now on, and this returns whether there were any. */
+bool check_with_others(struct check *k);
 /* Has a thread waited successfully for an mbarrier on which none has arrived? */
 bool check_idle_waits(const struct check *k);
 /* Replaces the edit of the i-th of these findings. hint: its hint remains true. */

@@ -46,12 +46,13 @@ static void drop_optional(struct frontier *f)
 		free(f->q);
 	if (f->foreign)
 		foreign_put(f->foreign);
-	if (f->seen)
-		foreign_put(f->seen);
-	if (f->ready)
-		foreign_put(f->ready);
+	for (unsigned i = 0; i < BY_OTHERS; i++) {
+		if (f->by_others[i])
+			foreign_put(f->by_others[i]);
+		f->by_others[i] = NULL;
+	}
 	f->q = NULL;
-	f->foreign = f->seen = f->ready = NULL;
+	f->foreign = NULL;
 }
 
 static uint32_t *fit_q(struct clock_space *s, struct frontier *f)
@@ -117,8 +118,8 @@ void frontier_copy(struct clock_space *s, struct frontier *f, const struct front
 	if (from->q)
 		memcpy(fit_q(s, f), from->q, s->ngeneric * sizeof *f->q);
 	f->foreign = foreign_get(from->foreign);
-	f->seen = foreign_get(from->seen);
-	f->ready = foreign_get(from->ready);
+	for (i = 0; i < BY_OTHERS; i++)
+		f->by_others[i] = foreign_get(from->by_others[i]);
 }
 
 void frontier_forget(struct frontier *f, uint32_t agent)
@@ -308,10 +309,9 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 	s->joins++;
 	if (from->foreign && from->foreign != f->foreign)
 		foreign_join(&f->foreign, from->foreign);
-	if (from->seen && from->seen != f->seen)
-		foreign_join(&f->seen, from->seen);
-	if (from->ready && from->ready != f->ready)
-		foreign_join(&f->ready, from->ready);
+	for (unsigned i = 0; i < BY_OTHERS; i++)
+		if (from->by_others[i] && from->by_others[i] != f->by_others[i])
+			foreign_join(&f->by_others[i], from->by_others[i]);
 	if (from->empty)
 		return;
 	f->empty = false;
@@ -365,9 +365,11 @@ bool frontier_covers(const struct frontier *f, const struct frontier *of)
 	for (i = 0; of->q && i < (uint32_t)(of->g - of->p); i++)
 		if (of->q[i] > (f->q ? f->q[i] : 0))
 			return false;
-	if (!foreign_covers(f->foreign, of->foreign) || !foreign_covers(f->seen, of->seen)
-		|| !foreign_covers(f->ready, of->ready))
+	if (!foreign_covers(f->foreign, of->foreign))
 		return false;
+	for (i = 0; i < BY_OTHERS; i++)
+		if (!foreign_covers(f->by_others[i], of->by_others[i]))
+			return false;
 	for (i = 0; i < of->npart; i++) {
 		const struct partial *p = &of->part[i];
 		uint32_t left = p->lanes;

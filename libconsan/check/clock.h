@@ -73,13 +73,16 @@ void foreign_join(struct foreign **f, struct foreign *from);
 void foreign_fence(struct foreign **f);
 bool foreign_covers(const struct foreign *f, const struct foreign *of);
 
+/* What would be known (SEEN), or released (READY), if a fence of another thread counted: relaxed reads
+ * gave the one, fences at gpu scope covered the other. _SYSTEM: what is of another device, or was covered
+ * at system scope; the fence, or flag, that makes it count needs system scope. */
+enum { SEEN, SEEN_SYSTEM, READY, READY_SYSTEM, BY_OTHERS };
+
 struct frontier {
 	uint32_t *g, *p;        /* [cap], [ngeneric] */
 	uint32_t *q;            /* plane Q: [ngeneric], or NULL, which is all 0 */
 	struct foreign *foreign;
-	/* What would be known (`seen`), or released (`ready`), if a fence of another thread
-	 * counted: relaxed reads gave `seen`, fences at gpu scope covered `ready`. */
-	struct foreign *seen, *ready;
+	struct foreign *by_others[BY_OTHERS];
 	uint32_t cap;
 	bool empty;             /* nothing was added to g, p, q and part since they were cleared */
 	uint32_t npart, cap_part;
@@ -94,6 +97,11 @@ struct clock_space {
 	uint64_t joins;
 };
 
+/* That of a frontier of any cluster, whatever its shape. */
+static inline struct clock_space frontier_space(const struct frontier *f)
+{
+	return (struct clock_space){ .ngeneric = (uint32_t)(f->g - f->p), .nagents = f->cap };
+}
 struct frontier *frontier_new(struct clock_space *s); /* empty */
 void frontier_put(struct clock_space *s, struct frontier *f); /* NULL is fine */
 void clock_space_close(struct clock_space *s); /* frees the pool */

@@ -1,6 +1,6 @@
 /* fence: relaxed accesses with the fences around them, and proxy fences. */
 #include "foreign.h"
-#include "internal.h"
+#include "global.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +196,8 @@ static void fence_acquires(struct cluster *c, struct warp *w, const struct event
 		}
 		if (m && o->min_scope > e->fence.scope) {
 			warp_note_narrow(c, w, m, o->f, 0, e->site);
+			if (o->f->foreign)
+				global_note_narrow_fence(c, e);
 			i++; /* a wider fence may follow */
 			continue;
 		}
@@ -226,19 +228,21 @@ static void prepare_ready(struct cluster *c, struct warp *w, struct released *r)
 }
 
 /* The counterpart: one thread reads the flag, all threads execute a fence. */
-static void fence_acquires_seen(struct cluster *c, struct warp *w, uint32_t lanes)
+static void fence_acquires_seen(struct cluster *c, struct warp *w, uint32_t lanes, unsigned scope)
 {
 	struct frontier *sum = NULL;
 
-	for (unsigned i = 0; i < w->ngroups; i++) {
-		const struct frontier *f = w->group[i].f;
+	for (unsigned i = 0; i < w->ngroups; i++)
+		for (unsigned k = SEEN; k <= (scope == SCOPE_SYS ? SEEN_SYSTEM : SEEN); k++) {
+			const struct frontier *f = w->group[i].f;
+			struct foreign *seen = f->by_others[k];
 
-		if (!(w->group[i].lanes & lanes) || !f->seen || foreign_covers(f->foreign, f->seen))
-			continue;
-		if (!sum)
-			sum = frontier_new(&c->space);
-		foreign_join(&sum->foreign, f->seen);
-	}
+			if (!(w->group[i].lanes & lanes) || !seen || foreign_covers(f->foreign, seen))
+				continue;
+			if (!sum)
+				sum = frontier_new(&c->space);
+			foreign_join(&sum->foreign, seen);
+		}
 	if (sum)
 		warp_acquire(c, w, lanes, sum);
 	frontier_put(&c->space, sum);
@@ -304,7 +308,7 @@ void on_fence(struct cluster *c, const struct event *e)
 	if (sem_acquires(x->sem)) {
 		fence_acquires(c, w, e);
 		if (c->global && x->scope >= SCOPE_GPU && !c->check->config.policy.fence_by_flag_writer)
-			fence_acquires_seen(c, w, e->lanes);
+			fence_acquires_seen(c, w, e->lanes, x->scope);
 	}
 	if (sem_releases(x->sem))
 		fence_releases(c, w, e);

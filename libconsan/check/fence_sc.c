@@ -37,7 +37,7 @@ static void publish(struct cluster *c, struct warp *w, uint64_t at, unsigned siz
 	if (scope < SCOPE_GPU)
 		return;
 	set = foreign_of(c->number, f);
-	global_publish_ordered(c->check->global, at, size, set);
+	global_publish_ordered(c->check, at, size, scope, set);
 	foreign_put(set);
 }
 
@@ -70,12 +70,25 @@ static void take(struct cluster *c, struct warp *w, uint32_t lanes, const struct
 		.sc = true }, f);
 }
 
+/* Of other clusters. Takes over the set. */
+static void take_ordered(struct cluster *c, struct warp *w, uint32_t lanes, struct foreign *set,
+	unsigned needed)
+{
+	struct frontier *f;
+
+	if (set && (set->n > 1 || set->at[0].cluster != c->number)) {
+		f = frontier_new(&c->space);
+		foreign_learn(&c->space, f, set, c->number);
+		take(c, w, lanes, f, needed);
+		frontier_put(&c->space, f);
+	}
+	foreign_put(set);
+}
+
 void sc_take(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at, unsigned size,
 	unsigned scope)
 {
 	const struct location *l = c->ordered ? location_find(c->locations, at, size) : NULL;
-	struct foreign *set;
-	struct frontier *f;
 
 	for (size_t i = 0; l && i < l->ordered.n; i++) {
 		const struct head *h = &l->ordered.at[i];
@@ -86,12 +99,7 @@ void sc_take(struct cluster *c, struct warp *w, uint32_t lanes, uint64_t at, uns
 	}
 	if (in_shared(at) || scope < SCOPE_GPU)
 		return;
-	set = global_take_ordered(c->check->global, at, size);
-	if (set && (set->n > 1 || set->at[0].cluster != c->number)) {
-		f = frontier_new(&c->space);
-		foreign_learn(&c->space, f, set, c->number);
-		take(c, w, lanes, f, SCOPE_GPU);
-		frontier_put(&c->space, f);
-	}
-	foreign_put(set);
+	take_ordered(c, w, lanes, global_take_ordered(c->check, at, size, false), SCOPE_GPU);
+	if (scope >= SCOPE_SYS)
+		take_ordered(c, w, lanes, global_take_ordered(c->check, at, size, true), SCOPE_SYS);
 }

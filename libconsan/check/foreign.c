@@ -19,23 +19,20 @@ static bool drop(uint32_t *refs)
 
 /* ---- snapshots ---- */
 
-static struct clock_space space_of(const struct frontier *f)
-{
-	return (struct clock_space){ .ngeneric = (uint32_t)(f->g - f->p), .nagents = f->cap };
-}
-
 static struct snapshot *snapshot_of(const struct frontier *f)
 {
-	struct clock_space s = space_of(f);
+	struct clock_space s = frontier_space(f);
 	struct snapshot *x = base_alloc(sizeof *x);
 
 	x->refs = 1;
 	x->f = frontier_new(&s);
 	frontier_copy(&s, x->f, f);
 	foreign_put(x->f->foreign);
-	foreign_put(x->f->seen);
-	foreign_put(x->f->ready);
-	x->f->foreign = x->f->seen = x->f->ready = NULL;
+	x->f->foreign = NULL;
+	for (unsigned i = 0; i < BY_OTHERS; i++) {
+		foreign_put(x->f->by_others[i]);
+		x->f->by_others[i] = NULL;
+	}
 	return x;
 }
 
@@ -70,7 +67,7 @@ static struct snapshot *snapshot_join(struct snapshot *a, struct snapshot *b)
 	if (frontier_covers(b->f, a->f))
 		return snapshot_get(b);
 	x = snapshot_of(a->f);
-	s = space_of(x->f);
+	s = frontier_space(x->f);
 	frontier_join(&s, x->f, b->f);
 	return x;
 }
@@ -128,6 +125,19 @@ const struct foreign_entry *foreign_find(const struct foreign *f, uint32_t clust
 	uint32_t i = place(f, cluster);
 
 	return f && i < f->n && f->at[i].cluster == cluster ? &f->at[i] : NULL;
+}
+
+bool foreign_knows(const struct foreign *f, uint32_t cluster, enum plane plane, uint32_t agent,
+	uint32_t lanes, uint32_t epoch)
+{
+	const struct foreign_entry *e = foreign_find(f, cluster);
+	struct clock_space s;
+
+	if (!e)
+		return false;
+	s = frontier_space(e->known->f);
+	return (plane != PLANE_STORED && frontier_full(&s, e->known->f, plane, agent) >= epoch)
+		|| !(lanes & ~frontier_lanes(&s, e->known->f, plane, agent, epoch));
 }
 
 bool foreign_covers(const struct foreign *f, const struct foreign *of)
@@ -215,6 +225,17 @@ struct foreign *foreign_of(uint32_t cluster, const struct frontier *f)
 		if (others->at[i].cluster != cluster)
 			x->at[x->n++] = entry_get(&others->at[i]);
 	return x;
+}
+
+struct foreign *foreign_mark(uint32_t pseudo)
+{
+	struct clock_space s = { 0 };
+	struct frontier *zero_epochs = frontier_new(&s);
+	struct foreign *set = foreign_of(pseudo, zero_epochs);
+
+	frontier_put(&s, zero_epochs);
+	clock_space_close(&s);
+	return set;
 }
 
 void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set,

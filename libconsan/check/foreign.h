@@ -30,7 +30,12 @@ struct foreign {
 
 /* All that f knows, as a set: of its own cluster and of others. The caller owns the reference. */
 struct foreign *foreign_of(uint32_t cluster, const struct frontier *f);
+/* The set of a pseudo cluster, which synchronization hands on like others. */
+struct foreign *foreign_mark(uint32_t pseudo);
 const struct foreign_entry *foreign_find(const struct foreign *f, uint32_t cluster);
+/* Does the set know what these lanes did up to the epoch, as that agent of the cluster? NULL: nothing. */
+bool foreign_knows(const struct foreign *f, uint32_t cluster, enum plane plane, uint32_t agent,
+	uint32_t lanes, uint32_t epoch);
 /* Adds the knowledge in `set` to f, the frontier of a thread of that cluster. */
 void foreign_learn(struct clock_space *s, struct frontier *f, struct foreign *set,
 	uint32_t cluster);

@@ -1,6 +1,7 @@
 /* global: accesses to global memory, one record each, with their layout for the shadow. The shadow
  * finds conflicts and calls global_race.c to classify them. */
 #include "global.h"
+#include "met.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 
 		if (!lanes)
 			continue;
+		r->met = met_number(c, w->group[i].f->foreign);
 		set_layout(r, lanes, at);
 		if (!(r->flags & (GR_WRITE | GR_STRONG))
 			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r))
@@ -122,6 +124,7 @@ static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
 	struct global_shadow *s = c->check->global->shadow;
 	struct global_view v = view_of(c, w, p->r.lanes, w->group[0].f);
 
+	p->r.met = met_number(c, w->group[0].f->foreign);
 	if (!global_shadow_repeat(s, &v.accessor, &p->r))
 		global_shadow_touch(s, &v.accessor, &p->r);
 	p->r.count = 0;
@@ -283,7 +286,8 @@ void global_access(struct cluster *c, const struct event *e)
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
 	r.epoch = r.issue = warp_stamp(w);
-	r.publishes = r.flags & GR_VOLATILE && warp_publishes(w, e->lanes);
+	if (r.flags & GR_VOLATILE && warp_publishes(w, e->lanes))
+		r.flags |= GR_PUBLISHES;
 	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &r)
 		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e))))
 		return;
@@ -326,6 +330,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 	for (unsigned i = 0; i < n; i++)
 		if (span[i].bytes)
 			vec_push(&k->spans, ((struct global_span){ span[i].addr, span[i].bytes }));
+	r->met = met_number(c, v.f->foreign);
 	r->row = GR_WHOLE;
 	r->base = n ? span[0].addr : 0;
 	if (r->flags & GR_WRITE)
@@ -430,4 +435,18 @@ void on_heap(struct cluster *c, const struct event *e)
 	r.epoch = r.issue = warp_stamp(w);
 	v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, &r, &span, 1);
+}
+
+/* ---- grids that threads launch ---- */
+
+void on_grid_launch(struct cluster *c, const struct event *e)
+{
+	struct frontier *f;
+
+	if (!c->global || !c->check->config.before)
+		return;
+	f = frontier_new(&c->space);
+	warp_release(c, warp_of(c, e), e->lanes, f);
+	beside_launches(c->check, e->grid_launch.number, foreign_of(c->number, f));
+	frontier_put(&c->space, f);
 }

@@ -32,6 +32,7 @@ struct global {
 	struct foreign *wait_set; /* what is known after griddepcontrol.wait; NULL: nothing */
 	struct beside *beside;   /* the grids that run at the same time, with this one */
 	uint32_t beside_at;      /* its number among them */
+	bool *before;            /* of those that began before: is it ordered after all of it? */
 	struct foreign *start;   /* what all its threads know from the beginning; NULL: nothing */
 	struct pairs pairs;      /* that showed a finding; low UINT32_MAX: with any cluster. Under
 				    the check's lock */
@@ -40,6 +41,7 @@ struct global {
 /* A release and an acquire whose scopes do not include both threads. */
 struct narrow_sync {
 	struct foreign *set;
+	struct foreign *enough;  /* what of it the scopes do include; NULL: nothing */
 	uint32_t released, acquired; /* sites */
 };
 
@@ -48,6 +50,7 @@ struct unfenced {                /* a release that was read without an acquire *
 	uint32_t released, read; /* sites */
 	bool rmw;                /* it was read by a read-modify-write */
 	bool ticket;             /* of which reads_ticket() */
+	uint8_t needed;          /* the scope of a fence that acquires it */
 };
 
 /* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
@@ -74,7 +77,14 @@ struct global_stored {           /* the newest bulk store */
 	unsigned lane;           /* the first lane that made it */
 };
 
+#define MET_CACHE 16u
+struct met_cache {               /* met_number() of a set of knowledge */
+	struct foreign *foreign; /* a reference; NULL: none */
+	uint16_t number;
+};
+
 struct cluster_global {
+	struct met_cache met[MET_CACHE];
 	struct recent *recent;   /* RECENT for each warp */
 	struct pending *pending; /* PENDING for each warp */
 	uint8_t *npending;       /* used entries */
@@ -91,6 +101,15 @@ struct global_view {
 	const struct frontier *f;
 	uint32_t lanes;          /* lanes of the warp that take part */
 };
+
+/* Of which kind the agent of a record is: of a cluster of this launch, or of one beside it. */
+static inline enum agent_kind global_agent(const struct cluster *c, const struct global_record *r,
+	uint32_t *index)
+{
+	return beside_other(c->check, r->cluster)
+		? agents_kind(beside_agents(c->check, r->cluster), r->agent, index)
+		: agent_kind(c, r->agent, index);
+}
 
 struct global *global_open(void);
 void global_close(struct global *g); /* NULL is fine */
@@ -123,15 +142,19 @@ struct location_shard *global_shard(struct global *g, uint64_t at);
 /* Marks the line of a location; which addresses need no lookup. Takes no lock. */
 void global_mark(struct global *g, uint64_t at);
 bool global_marked(const struct global *g, uint64_t at);
-/* What fence.sc orders across clusters; the caller of the second owns the set, or NULL. */
-void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct foreign *set);
-struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size);
+/* What fence.sc orders across clusters. scope: of the first fence and its access. The caller of the second
+ * owns the set, or NULL: what threads of this device did; system: of other devices, at system scope. */
+void global_publish_ordered(struct check *k, uint64_t at, unsigned size, unsigned scope,
+	struct foreign *set);
+struct foreign *global_take_ordered(struct check *k, uint64_t at, unsigned size, bool system);
 /* Kept for explanations: what a release and an acquire would order if their scopes were wider, and
  * what a read would order if it acquired. */
-void global_note_narrow(struct cluster *c, struct foreign *set, uint32_t released,
-	uint32_t acquired);
+void global_note_narrow(struct cluster *c, struct foreign *set, struct foreign *enough,
+	uint32_t released, uint32_t acquired);
 void global_note_unfenced(struct cluster *c, struct foreign *set, uint32_t released,
-	const struct event *e);
+	unsigned needed, const struct event *e);
+/* A fence follows such reads, at too narrow a scope for some. */
+void global_note_narrow_fence(struct cluster *c, const struct event *e);
 /* The release and acquire with too narrow scopes that would order the old access; NULL: none. */
 const struct narrow_sync *global_narrow_sync(const struct cluster *c,
 	const struct global_record *old);

@@ -1,6 +1,7 @@
 /* global_race: classifies two overlapping accesses to global memory and determines what is missing
  * between them; the counterpart of race.c across clusters. */
 #include "global.h"
+#include "met.h"
 #include "libconsan/finding/rule_codes.h"
 
 #include <string.h>
@@ -65,22 +66,23 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 	enum plane plane, const struct global_record *old, const struct global_record *now,
 	uint64_t addr, uint32_t bytes, bool collective, bool *lanewise, struct gap *gap)
 {
+	const struct clock_space s = frontier_space(f);
 	uint32_t covered = 0, index;
 	enum agent_kind kind;
 
 	if (gap)
 		*gap = first_gap(old, now, addr, bytes);
-	if (plane != PLANE_STORED && frontier_full(&c->space, f, plane, old->agent) >= old->epoch)
+	if (plane != PLANE_STORED && frontier_full(&s, f, plane, old->agent) >= old->epoch)
 		return true;
 	if (f->npart) {
-		covered = frontier_lanes(&c->space, f, plane, old->agent, old->epoch);
+		covered = frontier_lanes(&s, f, plane, old->agent, old->epoch);
 		if (collective)
-			covered |= frontier_lanes(&c->space, f,
+			covered |= frontier_lanes(&s, f,
 				plane == PLANE_Q ? PLANE_COLLECTIVE_P : PLANE_COLLECTIVE_G, old->agent, old->epoch);
 	}
 	if (covered == UINT32_MAX)
 		return true;
-	kind = agent_kind(c, old->agent, &index);
+	kind = global_agent(c, old, &index);
 	if (kind >= AGENT_WGMMA || !self || index != self->index)
 		self = NULL;
 	if (!self && !covered)
@@ -113,9 +115,11 @@ static bool knows(const struct cluster *c, const struct frontier *f, const struc
 static enum plane plane_of(const struct cluster *c, const struct global_record *old,
 	const struct global_record *now)
 {
+	uint32_t index;
+
 	if (old->flags & GR_ASYNC)
 		return old->flags & GR_WRITE ? PLANE_STORED : PLANE_G;
-	return now->flags & GR_ASYNC && old->agent < c->nwarps ? PLANE_Q : PLANE_G;
+	return now->flags & GR_ASYNC && global_agent(c, old, &index) == AGENT_WARP ? PLANE_Q : PLANE_G;
 }
 
 struct comparison {
@@ -183,7 +187,10 @@ static bool knows_issue(const struct comparison *q)
 static bool of_one_cta(const struct cluster *c, const struct global_record *a,
 	const struct global_record *b)
 {
-	return a->cluster == b->cluster && a->warp / c->per_cta == b->warp / c->per_cta;
+	const uint32_t per_cta = beside_other(c->check, a->cluster)
+		? beside_per_cta(c->check, a->cluster) : c->per_cta;
+
+	return a->cluster == b->cluster && a->warp / per_cta == b->warp / per_cta;
 }
 
 /* A03: both strong, same proxy, scopes that include both threads, and a complete overlap: elements
@@ -213,7 +220,7 @@ static bool volatile_race(const struct comparison *q)
 	if (!(one->flags & GR_VOLATILE))
 		return false;
 	if (!(other->flags & GR_VOLATILE) && (!(other->flags & GR_RMW) || !(one->flags & GR_WRITE)
-		|| one->publishes))
+		|| one->flags & GR_PUBLISHES))
 		return false;
 	if (!q->foreign && knows_in(q, PLANE_G, true))
 		return false;
@@ -245,14 +252,16 @@ bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct foreign_entry *foreign = own ? NULL : foreign_find(v->f->foreign, z->cluster);
 	const struct frontier *f = own ? v->f : foreign ? foreign->known->f : NULL;
 	const enum plane plane = plane_of(c, z, now);
+	struct clock_space s;
 	uint32_t known;
 
 	if (!f || grids_earlier(c->check, z->cluster) || !morally_strong(v, x, z)
 		|| observed_by_chance(x, z))
 		return false;
-	if (frontier_full(&c->space, f, plane, z->agent) >= z->epoch)
+	s = frontier_space(f);
+	if (frontier_full(&s, f, plane, z->agent) >= z->epoch)
 		return true;
-	known = frontier_lanes(&c->space, f, plane, z->agent, z->epoch);
+	known = frontier_lanes(&s, f, plane, z->agent, z->epoch);
 	if (known == UINT32_MAX)
 		return true;
 	*lanewise = true;
@@ -275,7 +284,7 @@ static bool copies(const struct cluster *c, const struct global_record *r)
 {
 	uint32_t index;
 
-	return agent_kind(c, r->agent, &index) == AGENT_COPIES;
+	return global_agent(c, r, &index) == AGENT_COPIES;
 }
 
 static unsigned pick_rule(const struct comparison *q, bool issued)
@@ -420,7 +429,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 
 	if (grids_earlier(v->c->check, old->cluster))
 		return classify_grids(v, &q, &x, write);
-	if (beside_other(v->c->check, old->cluster) && beside_before(v->c->check, old->cluster))
+	if (beside_other(v->c->check, old->cluster) && (beside_before(v->c->check, old->cluster)
+		|| beside_complete(v->c->check, v->f->foreign, old->cluster)))
 		return GLOBAL_ORDERED;
 	if (old->cluster == now->cluster) {
 		q.f = v->f;

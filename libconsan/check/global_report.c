@@ -14,7 +14,7 @@ static const char *what_of(const struct cluster *c, const struct global_record *
 {
 	uint32_t index;
 
-	switch (agent_kind(c, r->agent, &index)) {
+	switch (global_agent(c, r, &index)) {
 	case AGENT_WARP:
 		if (global_frees(r))
 			return "free";
@@ -135,8 +135,17 @@ static const char *block(const struct finding_side *s, char out[40])
 }
 
 /* The release was read: the acquire is missing. */
-static void explain_unfenced(struct finding *f, const struct unfenced *u)
+/* The scope that includes the threads of both accesses. */
+static const char *scope_of(const struct cluster *c, const struct global_conflict *x)
 {
+	return beside_other(c->check, x->old->cluster) && beside_of(c->check, x->now->cluster)->info.device
+		!= beside_of(c->check, x->old->cluster)->info.device ? "sys" : "gpu";
+}
+
+static void explain_unfenced(const struct cluster *c, struct finding *f, const struct global_conflict *x)
+{
+	const struct unfenced *u = x->unfenced;
+	const char *scope = scope_of(c, x);
 	char from[PLACE_BYTES], to[PLACE_BYTES];
 
 	report_place(u->released, from);
@@ -144,11 +153,17 @@ static void explain_unfenced(struct finding *f, const struct unfenced *u)
 	report_edge(f, "the relaxed %s at %s reads the release at %s, but no acquire fence "
 		"(__threadfence) follows it before the bytes are accessed",
 		u->rmw ? "read-modify-write" : "read", to, from);
-	report_hint(f, HINT(acquire_fence), to);
-	report_edit(f, u->read, EDIT(acquire_fence));
+	report_hint(f, HINT(acquire_fence), *scope == 's' ? "__threadfence_system()" : "__threadfence()",
+		scope, to);
+	report_edit(f, u->read, EDIT(acquire_fence), scope);
 }
 
-static void explain_pair(struct finding *f, const struct global_conflict *x)
+static bool stores_async(const struct global_record *r)
+{
+	return r->flags & GR_ASYNC && r->flags & GR_WRITE;
+}
+
+static void explain_pair(const struct cluster *c, struct finding *f, const struct global_conflict *x)
 {
 	char a[40], b[40];
 
@@ -156,8 +171,8 @@ static void explain_pair(struct finding *f, const struct global_conflict *x)
 	block(&f->side[1], b);
 	report_edge(f, "%s and %s run concurrently, and no release by the first is acquired by the "
 		"second between the two accesses", b, a);
-	if (x->now->flags & x->old->flags & GR_ASYNC)
-		report_hint(f, HINT(wait_and_release));
+	if (x->now->flags & x->old->flags & GR_ASYNC || stores_async(x->old) || stores_async(x->now))
+		report_hint(f, HINT(wait_and_release), scope_of(c, x));
 	else if ((x->now->flags | x->old->flags) & GR_STRONG)
 		report_hint(f, HINT(strong_and_weak));
 	else
@@ -192,7 +207,7 @@ static void explain_volatile(struct cluster *c, struct finding *f, const struct 
 	char a[40], b[40];
 
 	if (x->unfenced) {
-		explain_unfenced(f, x->unfenced);
+		explain_unfenced(c, f, x);
 		return;
 	}
 	if (old->cluster != now->cluster)
@@ -284,7 +299,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 	case CS116:
 		report_edge(f, "the thread that issued the %s must execute cp.async.bulk.wait_group "
 			"without .read before it releases the bytes to other threads", what_of(c, old));
-		if (agent_kind(c, old->agent, &index) == AGENT_STORES && old->cluster == c->number
+		if (old->cluster == c->number && global_agent(c, old, &index) == AGENT_STORES
 			&& c->warp[index].progress.stores.at[old->lane] >= old->epoch) {
 			report_hint(f, HINT(waited_with_read));
 			report_edit(f, c->warp[index].stores.wait_site[old->lane], EDIT(waited_with_read));
@@ -293,7 +308,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 	case CS105:
 		report_edge(f, "the %s may still be in flight: its completion, observed by %s, must be "
 			"ordered before the write", what_of(c, old),
-			agent_kind(c, old->agent, &index) == AGENT_COPIES
+			global_agent(c, old, &index) == AGENT_COPIES
 			? "cp.async.wait_group or a wait on its mbarrier" : "a wait on its mbarrier");
 		return;
 	case CS107:
@@ -313,7 +328,7 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		return;
 	case CS117:
 		if (x->unfenced) {
-			explain_unfenced(f, x->unfenced);
+			explain_unfenced(c, f, x);
 			return;
 		}
 		report_edge(f, "warp %u read a flag that warp %u released after its %s, but no acquire "
@@ -331,11 +346,11 @@ static void explain(struct cluster *c, struct finding *f, const struct global_co
 		break;
 	}
 	if (x->unfenced) {
-		explain_unfenced(f, x->unfenced);
+		explain_unfenced(c, f, x);
 		return;
 	}
 	if (old->cluster != now->cluster) {
-		explain_pair(f, x);
+		explain_pair(c, f, x);
 		return;
 	}
 	if (old->warp == now->warp) {

@@ -2,6 +2,7 @@
  * launch share them; what explains a race that some synchronization nearly prevents. location.h is
  * the model. */
 #include "global.h"
+#include "met.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,21 @@ bool global_marked(const struct global *g, uint64_t at)
 	return __atomic_load_n(&g->beside->line[i / 8], __ATOMIC_RELAXED) >> i % 8 & 1;
 }
 
-void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct foreign *set)
+static struct ordered_by *ordered_by(struct location *l, uint32_t device)
 {
+	for (size_t i = 0; i < l->wide_ordered.n; i++)
+		if (l->wide_ordered.at[i].device == device)
+			return &l->wide_ordered.at[i];
+	vec_push(&l->wide_ordered, ((struct ordered_by){ .device = device }));
+	return &l->wide_ordered.at[l->wide_ordered.n - 1];
+}
+
+void global_publish_ordered(struct check *k, uint64_t at, unsigned size, unsigned scope,
+	struct foreign *set)
+{
+	struct global *g = k->global;
 	struct location_shard *s = global_shard(g, at);
+	struct ordered_by *by;
 	struct location *l;
 
 	pthread_mutex_lock(&s->lock);
@@ -44,13 +57,17 @@ void global_publish_ordered(struct global *g, uint64_t at, unsigned size, struct
 		l = location_make(&s->table, at, size);
 		global_mark(g, at);
 	}
-	foreign_join(&l->wide_ordered, set);
+	by = ordered_by(l, k->config.launch.device);
+	foreign_join(&by->set, set);
+	if (scope >= SCOPE_SYS)
+		foreign_join(&by->system, set);
 	__atomic_store_n(&g->beside->ordered, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&s->lock);
 }
 
-struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size)
+struct foreign *global_take_ordered(struct check *k, uint64_t at, unsigned size, bool system)
 {
+	struct global *g = k->global;
 	struct location_shard *s = global_shard(g, at);
 	struct foreign *set = NULL;
 	struct location *l;
@@ -59,8 +76,12 @@ struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size
 		return NULL;
 	pthread_mutex_lock(&s->lock);
 	l = location_find(&s->table, at, size);
-	if (l)
-		set = foreign_get(l->wide_ordered);
+	for (size_t i = 0; l && i < l->wide_ordered.n; i++) {
+		const struct ordered_by *by = &l->wide_ordered.at[i];
+
+		if ((by->device != k->config.launch.device) == system)
+			foreign_join(&set, system ? by->system : by->set);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return set;
 }
@@ -69,8 +90,14 @@ struct foreign *global_take_ordered(struct global *g, uint64_t at, unsigned size
 
 #define MAX_NARROW 64u
 
-void global_note_narrow(struct cluster *c, struct foreign *set, uint32_t released,
-	uint32_t acquired)
+static void narrow_put(const struct narrow_sync *m)
+{
+	foreign_put(m->set);
+	foreign_put(m->enough);
+}
+
+void global_note_narrow(struct cluster *c, struct foreign *set, struct foreign *enough,
+	uint32_t released, uint32_t acquired)
 {
 	struct cluster_global *k = c->global;
 
@@ -78,17 +105,18 @@ void global_note_narrow(struct cluster *c, struct foreign *set, uint32_t release
 		if (k->narrow_sync.at[i].set == set)
 			return;
 	if (k->narrow_sync.n == MAX_NARROW) {
-		foreign_put(k->narrow_sync.at[0].set);
+		narrow_put(&k->narrow_sync.at[0]);
 		k->narrow_sync.n--;
 		memmove(k->narrow_sync.at, k->narrow_sync.at + 1,
 			k->narrow_sync.n * sizeof *k->narrow_sync.at);
 	}
-	vec_push(&k->narrow_sync, ((struct narrow_sync){ foreign_get(set), released, acquired }));
+	vec_push(&k->narrow_sync, ((struct narrow_sync){ foreign_get(set), foreign_get(enough), released,
+		acquired }));
 }
 
 /* Kept for explanations, like releases with narrow scopes; the oldest is dropped. */
 void global_note_unfenced(struct cluster *c, struct foreign *set, uint32_t released,
-	const struct event *e)
+	unsigned needed, const struct event *e)
 {
 	struct cluster_global *k = c->global;
 
@@ -102,32 +130,49 @@ void global_note_unfenced(struct cluster *c, struct foreign *set, uint32_t relea
 			k->unfenced.n * sizeof *k->unfenced.at);
 	}
 	vec_push(&k->unfenced, ((struct unfenced){ foreign_get(set), released, e->site,
-		access_of(e)->mode == MODE_RMW, reads_ticket(e) }));
+		access_of(e)->mode == MODE_RMW, reads_ticket(e), (uint8_t)needed }));
+}
+
+void global_note_narrow_fence(struct cluster *c, const struct event *e)
+{
+	const struct cluster_global *k = c->global;
+
+	/* one of .cta scope is for threads of the CTA: CS117 says what is missing beside it */
+	for (size_t i = 0; i < k->unfenced.n && e->fence.scope >= SCOPE_GPU; i++)
+		if (k->unfenced.at[i].needed > e->fence.scope)
+			global_note_narrow(c, k->unfenced.at[i].set, NULL, k->unfenced.at[i].released,
+				e->site);
 }
 
 /* Does the set order the old access before, for some lanes at least? */
-static bool set_covers(const struct cluster *c, const struct foreign *set,
+static bool set_covers(const struct foreign *set,
 	const struct global_record *old)
 {
 	const struct foreign_entry *x = foreign_find(set, old->cluster);
 	const enum plane plane = old->flags & GR_ASYNC && old->flags & GR_WRITE
 		? PLANE_STORED : PLANE_G;
 
-	return x && ((plane == PLANE_G && frontier_full(&c->space, x->known->f, plane, old->agent)
-		>= old->epoch) || frontier_lanes(&c->space, x->known->f, plane, old->agent, old->epoch));
+	struct clock_space s;
+
+	if (!x)
+		return false;
+	s = frontier_space(x->known->f);
+	return (plane == PLANE_G && frontier_full(&s, x->known->f, plane, old->agent) >= old->epoch)
+		|| frontier_lanes(&s, x->known->f, plane, old->agent, old->epoch);
 }
 
 const struct unfenced *global_unfenced(const struct global_view *v, const struct global_record *old)
 {
 	const struct cluster_global *k = v->c->global;
 	const struct unfenced *found = NULL;
-	bool after = set_covers(v->c, v->f->seen, old);
+	bool after = set_covers(v->f->by_others[SEEN], old)
+		|| set_covers(v->f->by_others[SEEN_SYSTEM], old);
 
 	for (size_t i = 0; i < v->w->observed.n && !after; i++)
 		after = v->w->observed.at[i].lanes & v->lanes
-			&& set_covers(v->c, v->w->observed.at[i].f->foreign, old);
+			&& set_covers(v->w->observed.at[i].f->foreign, old);
 	for (size_t i = k->unfenced.n; after && i-- > 0;) {
-		if (!set_covers(v->c, k->unfenced.at[i].set, old))
+		if (!set_covers(k->unfenced.at[i].set, old))
 			continue;
 		found = &k->unfenced.at[i];
 		if (!found->ticket)
@@ -140,7 +185,8 @@ const struct narrow_sync *global_narrow_sync(const struct cluster *c,
 	const struct global_record *old)
 {
 	for (size_t i = 0; i < c->global->narrow_sync.n; i++)
-		if (set_covers(c, c->global->narrow_sync.at[i].set, old))
+		if (set_covers(c->global->narrow_sync.at[i].set, old)
+			&& !set_covers(c->global->narrow_sync.at[i].enough, old))
 			return &c->global->narrow_sync.at[i];
 	return NULL;
 }
@@ -167,9 +213,10 @@ void global_cluster_reset(struct cluster *c)
 	if (!k)
 		return;
 	while (k->narrow_sync.n)
-		foreign_put(k->narrow_sync.at[--k->narrow_sync.n].set);
+		narrow_put(&k->narrow_sync.at[--k->narrow_sync.n]);
 	while (k->unfenced.n)
 		foreign_put(k->unfenced.at[--k->unfenced.n].set);
+	met_cluster_reset(c);
 	for (uint32_t i = 0; i < c->nwarps * PENDING; i++)
 		k->pending[i].r.count = 0;
 	memset(k->npending, 0, c->nwarps);
@@ -180,6 +227,7 @@ void global_cluster_free(struct cluster *c)
 {
 	if (!c->global)
 		return;
+	met_cluster_reset(c);
 	free(c->global->narrow_sync.at);
 	free(c->global->unfenced.at);
 	free(c->global->spans.at);

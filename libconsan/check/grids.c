@@ -78,17 +78,6 @@ static uint64_t cluster_numbers(const struct launch_info *l)
 	return 2 * (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 }
 
-static struct foreign *new_wait_set(void)
-{
-	struct clock_space s = { 0 };
-	struct frontier *zero_epochs = frontier_new(&s);
-	struct foreign *set = foreign_of(GRIDS_WAITED, zero_epochs);
-
-	frontier_put(&s, zero_epochs);
-	clock_space_close(&s);
-	return set;
-}
-
 void grids_begin(struct check *k)
 {
 	struct grid_table *t = k->config.memory ? check_memory_grids(k->config.memory) : NULL;
@@ -116,7 +105,7 @@ void grids_begin(struct check *k)
 		g->waited_from = x->grids.at[x->grids.n - 1].base;
 		for (size_t i = x->grids.n - 1; i > 0 && x->grids.at[i].waited; i--)
 			g->waited_from = x->grids.at[i - 1].base;
-		g->wait_set = new_wait_set();
+		g->wait_set = foreign_mark(GRIDS_WAITED);
 	}
 	if (t)
 		pthread_mutex_unlock(&t->lock);

@@ -285,27 +285,33 @@ static inline uint32_t agent_slot(const struct cluster *c, uint32_t slot)
 {
 	return 3 * c->nwarps + c->nwarpgroups + 3 * c->ntensor + slot;
 }
-/* index: of the warp, the warpgroup or the slot */
-static inline enum agent_kind agent_kind(const struct cluster *c, uint32_t a, uint32_t *index)
-{
-	uint32_t n = c->nwarps;
+/* The numbers from which those of agents follow. */
+struct agents { uint32_t warps, warpgroups, tensor; };
 
-	if (a < 3 * n) {
-		*index = a % n;
-		return (enum agent_kind)(a / n);
+/* index: of the warp, the warpgroup or the slot */
+static inline enum agent_kind agents_kind(struct agents in, uint32_t a, uint32_t *index)
+{
+	if (a < 3 * in.warps) {
+		*index = a % in.warps;
+		return (enum agent_kind)(a / in.warps);
 	}
-	a -= 3 * n;
-	if (a < c->nwarpgroups) {
+	a -= 3 * in.warps;
+	if (a < in.warpgroups) {
 		*index = a;
 		return AGENT_WGMMA;
 	}
-	a -= c->nwarpgroups;
-	if (a < 3 * c->ntensor) {
-		*index = a % n;
-		return (enum agent_kind)(AGENT_TC + a / n);
+	a -= in.warpgroups;
+	if (a < 3 * in.tensor) {
+		*index = a % in.warps;
+		return (enum agent_kind)(AGENT_TC + a / in.warps);
 	}
-	*index = a - 3 * c->ntensor;
+	*index = a - 3 * in.tensor;
 	return AGENT_SLOT;
+}
+
+static inline enum agent_kind agent_kind(const struct cluster *c, uint32_t a, uint32_t *index)
+{
+	return agents_kind((struct agents){ c->nwarps, c->nwarpgroups, c->ntensor }, a, index);
 }
 
 static inline struct warp *warp_of(struct cluster *c, const struct event *e)
@@ -540,11 +546,13 @@ struct check {
 	struct finding_rank *first; /* finding[i]: rank of the example that is reported */
 	size_t nfindings, cap_findings;
 	uint32_t last;           /* findings of higher clusters are dropped */
+	bool with_others;        /* check_with_others(): so are races on global memory */
 	uint32_t *index;         /* hash of findings: index + 1 */
 	uint32_t cap_index;
 	struct global *global;   /* NULL: not checked */
 	bool idle_waits;         /* see check_idle_waits(); atomic */
 	bool hung;               /* a hang of a cluster was reported; atomic */
+	bool launches;           /* some thread launched a grid */
 	bool triggered, waited;  /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;

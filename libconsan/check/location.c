@@ -125,7 +125,11 @@ static void drop(struct clock_space *s, struct location *l)
 	location_clear(s, l);
 	while (l->ordered.n)
 		frontier_put(s, l->ordered.at[--l->ordered.n].f);
-	foreign_put(l->wide_ordered);
+	for (size_t i = 0; i < l->wide_ordered.n; i++) {
+		foreign_put(l->wide_ordered.at[i].set);
+		foreign_put(l->wide_ordered.at[i].system);
+	}
+	vec_free(&l->wide_ordered);
 	vec_free(&l->heads);
 	vec_free(&l->ordered);
 	vec_free(&l->narrow);

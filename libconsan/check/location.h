@@ -62,6 +62,12 @@ struct narrow_head {
 	struct foreign *set;
 };
 
+/* What fence.sc orders after threads of one device; system: with operations of system scope only. */
+struct ordered_by {
+	uint32_t device;
+	struct foreign *set, *system;
+};
+
 struct location {
 	uint64_t at;             /* global address, or shared_at() */
 	uint8_t size;
@@ -74,8 +80,9 @@ struct location {
 	struct heads ordered;    /* by fence.sc, see fence_sc.c; never cleared */
 	/* in the launch's table: all heads of gpu scope or wider, those of system scope, and the site
 	 * of the newest */
-	struct foreign *wide, *wide_system, *wide_ordered;
+	struct foreign *wide, *wide_system;
 	uint32_t site;
+	VEC(struct ordered_by) wide_ordered; /* like `ordered`, by threads of all clusters */
 	VEC(struct narrow_head) narrow;
 };
 

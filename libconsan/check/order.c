@@ -121,12 +121,22 @@ void warp_add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32
 static void add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
 	struct frontier *into)
 {
-	for (size_t i = 0; c->global && i < w->released.n; i++)
-		if (w->released.at[i].ready && w->released.at[i].lanes & lanes)
-			foreign_join(&into->ready, w->released.at[i].ready);
-	for (size_t i = 0; c->global && i < w->observed.n; i++)
-		if (w->observed.at[i].f->foreign && w->observed.at[i].lanes & lanes)
-			foreign_join(&into->seen, w->observed.at[i].f->foreign);
+	for (size_t i = 0; c->global && i < w->released.n; i++) {
+		const struct released *r = &w->released.at[i];
+
+		if (!r->ready || !(r->lanes & lanes))
+			continue;
+		foreign_join(&into->by_others[READY], r->ready);
+		if (r->scope == SCOPE_SYS)
+			foreign_join(&into->by_others[READY_SYSTEM], r->ready);
+	}
+	for (size_t i = 0; c->global && i < w->observed.n; i++) {
+		const struct observed *o = &w->observed.at[i];
+
+		if (o->f->foreign && o->lanes & lanes)
+			foreign_join(&into->by_others[o->min_scope == SCOPE_SYS ? SEEN_SYSTEM : SEEN],
+				o->f->foreign);
+	}
 	warp_add_progress(c, w, lanes, epoch, &w->progress, into, PLANE_G);
 }
 

@@ -17,11 +17,13 @@ static bool uses_global_smem(const struct launch_info *l)
 	return false;
 }
 
-static bool in_python(uint32_t site)
+static bool in_python(const struct check *k, uint32_t site)
 {
 	const struct site_loc *l = site_get(site)->loc;
 	const size_t n = l && l->file ? strlen(l->file) : 0;
 
+	if (!l)
+		return k->config.xla;
 	return n > 3 && !strcmp(l->file + n - 3, ".py");
 }
 
@@ -29,7 +31,7 @@ static bool same_line(uint32_t a, uint32_t b)
 {
 	const struct site_loc *x = site_get(a)->loc, *y = site_get(b)->loc;
 
-	return x->line == y->line && !strcmp(x->file, y->file);
+	return x && y && x->line == y->line && !strcmp(x->file, y->file);
 }
 
 /* ---- the conditions of profile.def ---- */
@@ -72,6 +74,18 @@ static bool is_BY_GROUPS(const struct finding *f)
 		&& s[0].warp % 4 == s[1].warp % 4;
 }
 
+/* tl.load and tl.store of one element by two threads of a program. */
+static bool is_unordered_copy(const struct check *k, const struct finding *f)
+{
+	const struct finding_side *s = f->side;
+
+	return k->config.triton && !f->hint_id && f->severity != SEV_NOTE && f->nsides == 2
+		&& (f->rule == CS102 || f->rule == CS103)
+		&& s[0].space == SP_GLOBAL && s[1].space == SP_GLOBAL
+		&& !memcmp(s[0].ctaid, s[1].ctaid, sizeof s[0].ctaid)
+		&& in_python(k, s[0].site) && in_python(k, s[1].site);
+}
+
 void profile_apply(const struct check *k, struct finding *f)
 {
 	static const struct {
@@ -85,11 +99,13 @@ void profile_apply(const struct check *k, struct finding *f)
 	};
 	const bool gluon = k->config.gluon;
 
+	if (is_unordered_copy(k, f))
+		report_hint(f, HINT(triton_order));
 	if (f->severity == SEV_NOTE || k->config.policy.triton_codegen || !f->nsides
 			|| !uses_global_smem(&k->config.launch))
 		return;
 	for (unsigned i = 0; i < f->nsides; i++)
-		if (!in_python(f->side[i].site))
+		if (!in_python(k, f->side[i].site))
 			return;
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		if (row[i].rule != f->rule || (gluon && !row[i].gluon) || !row[i].is(f))

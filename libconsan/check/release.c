@@ -78,10 +78,12 @@ static void find_patterns(struct cluster *c, struct write *x)
 		warp_fenced(c, w, x->lane, i, x->pattern[k].f);
 	}
 	f = warp_frontier(w, x->lane);
-	if (f && f->ready) {
-		add_pattern(x, frontier_new(&c->space), SCOPE_GPU);
-		foreign_learn(&c->space, x->pattern[x->n - 1].f, f->ready, c->number);
-		x->pattern[x->n - 1].set = foreign_get(f->ready);
+	for (unsigned i = READY; f && i <= READY_SYSTEM; i++) {
+		if (!f->by_others[i])
+			continue;
+		add_pattern(x, frontier_new(&c->space), i == READY ? SCOPE_GPU : SCOPE_SYS);
+		foreign_learn(&c->space, x->pattern[x->n - 1].f, f->by_others[i], c->number);
+		x->pattern[x->n - 1].set = foreign_get(f->by_others[i]);
 	}
 }
 
@@ -244,7 +246,7 @@ static void write_shared(struct cluster *c, struct write *x)
 static bool ready(const struct warp *w)
 {
 	for (unsigned i = 0; i < w->ngroups; i++)
-		if (w->group[i].f->ready)
+		if (w->group[i].f->by_others[READY])
 			return true;
 	return false;
 }

@@ -16,7 +16,7 @@ bool warp_publishes(const struct warp *w, uint32_t lanes)
 	for (size_t i = 0; i < w->released.n; i++)
 		lanes &= ~w->released.at[i].lanes;
 	for (unsigned i = 0; i < w->ngroups; i++)
-		if (w->group[i].f->ready)
+		if (w->group[i].f->by_others[READY])
 			lanes &= ~w->group[i].lanes;
 	return !lanes;
 }

@@ -128,6 +128,18 @@ void absolute_paths(struct options *o)
 		o->suppressions.at[i] = (char *)absolute(o, o->suppressions.at[i], false);
 }
 
+/* Does the checker want to know how threads synchronize? */
+static bool sees_threads(const struct options *o)
+{
+	static const char knob[] = "host_threads=";
+	bool sees = false;
+
+	for (size_t i = 0; i < o->knob.n; i++)
+		if (!strncmp(o->knob.at[i], knob, sizeof knob - 1))
+			sees = atoi(o->knob.at[i] + sizeof knob - 1);
+	return sees;
+}
+
 void set_environment(const struct options *o, const char *lib, const char *dir)
 {
 	struct text words = { 0 }, path = { 0 };
@@ -142,9 +154,14 @@ void set_environment(const struct options *o, const char *lib, const char *dir)
 	} else {
 		text_printf(&path, "%s/" LIBRARY, lib);
 		put_first("LD_PRELOAD", path.at);
-		setenv("NVTX_INJECTION64_PATH", path.at, 0);
 		put_first("LD_LIBRARY_PATH", lib);
 	}
+	if (o->backend != OPT_BACKEND_GPU && sees_threads(o)) {
+		path.n = 0;
+		text_printf(&path, "%s/" THREADS, lib);
+		put_first("LD_PRELOAD", path.at);
+	}
+	setenv("NVTX_INJECTION64_PATH", path.at, 0);
 	path.n = 0;
 	text_printf(&path, "%s/" MAKERS, lib);
 	put_first("LD_PRELOAD", path.at);

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* PTX of some ten thousand kernels, as it is compressed */
-#define STORE_BYTES (UINT64_C(512) << 20)
-
 /* Folders in `dir` begin with a dot, as the other files there are records. */
 static char *own_dir(const char *dir, const char *name)
 {
@@ -101,7 +98,7 @@ char *open_origin(const struct options *o, const char *dir)
 	return origin;
 }
 
-void close_origin(const char *dir, char *origin)
+void close_origin(const struct options *o, const char *dir, char *origin)
 {
 	char *own;
 
@@ -110,7 +107,8 @@ void close_origin(const char *dir, char *origin)
 	if (origin) {
 		own = own_dir(dir, "origin");
 		own = absolute(own);
-		origin_trim(origin, own && !strcmp(own, origin) ? 0 : STORE_BYTES);
+		origin_trim(origin, own && !strcmp(own, origin) ? 0
+			: o->code_cache_limit << 20);
 		free(own);
 	}
 	free(origin);

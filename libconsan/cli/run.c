@@ -33,7 +33,7 @@ struct run {
 
 static void clean_up(struct run *r)
 {
-	close_origin(r->dir, r->origin);
+	close_origin(&r->options, r->dir, r->origin);
 	if (r->dir)
 		records_remove(r->dir);
 	free(r->dir);
@@ -220,6 +220,21 @@ static int replay(struct run *r)
 	return status ? status : EXIT_INTERNAL;
 }
 
+/* --gpu-prepare: the arguments are files. */
+static int prepare(struct run *r)
+{
+	r->lib = library_dir();
+	if (!r->lib)
+		return EXIT_INTERNAL;
+	if (!check_options(&r->options, NULL))
+		return EXIT_USAGE;
+	r->options.backend = OPT_BACKEND_GPU; /* no driver is needed */
+	if (!make_dir(r))
+		return EXIT_INTERNAL;
+	r->origin = open_origin(&r->options, r->dir);
+	return prepare_files(&r->options, r->lib, r->argv) ? 0 : EXIT_INTERNAL;
+}
+
 /* ---- the command line ---- */
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -289,7 +304,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (r.options.said.n)
 		fprintf(stderr, "%s", r.options.said.at);
-	status = *r.options.read ? replay(&r) : run_and_report(&r);
+	status = *r.options.read ? replay(&r) : r.options.gpu_prepare ? prepare(&r) : run_and_report(&r);
 	clean_up(&r);
 	options_free(&r.options);
 	return status;

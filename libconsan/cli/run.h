@@ -60,17 +60,22 @@ void set_environment(const struct options *o, const char *lib, const char *dir);
 #define LIBRARY "libconsan-cuda.so"
 #define INJECTED "libconsan-gpu.so"
 #define MAKERS "libconsan-makers.so"
+#define THREADS "libconsan-threads.so"
 
 /* Finds what is wrong with the options before the program runs, and prints it: values, files that
  * cannot be read or written, a backend that is not there. lib: the folder of our libraries; NULL: no program will run. */
 bool check_options(const struct options *o, const char *lib);
+
+/* ---- --gpu-prepare (prepare.c) ---- */
+/* Prepares these files, with the environment of open_origin(). False: it was printed why. */
+bool prepare_files(const struct options *o, const char *lib, char **file);
 
 /* ---- the store of PTX (origin_dir.c) ---- */
 
 /* Creates the folder that the options want, or else one in `dir`, and names it in the environment,
  * so before the fork. Returns it; the caller passes it to close_origin(). */
 char *open_origin(const struct options *o, const char *dir);
-void close_origin(const char *dir, char *origin); /* NULL is fine */
+void close_origin(const struct options *o, const char *dir, char *origin); /* NULL is fine */
 
 /* ---- the progress line (display.c) ---- */
 

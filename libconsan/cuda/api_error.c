@@ -1,6 +1,6 @@
 /* api_error: reports calls of the CUDA API that failed, and launches whose error the program never
  * asked for. */
-#include "internal.h"
+#include "queue.h"
 
 #include "libconsan/event/event.h"
 
@@ -18,10 +18,17 @@ static bool is_answer(int error)
 		|| error == cudaErrorPeerAccessNotEnabled || error == device_ready();
 }
 
+static void describe(int error, char *to, size_t n)
+{
+	const struct error_row *row = error_find(error);
+
+	snprintf(to, n, "%s: %s", row && row->rt ? row->rt : row && row->drv ? row->drv : "error",
+		row && row->text ? row->text : "unknown");
+}
+
 /* Returns the call stack, 0 if nothing was reported. */
 static uint32_t report(const char *rule, const char *kernel, int error, const char *reason)
 {
-	const struct error_row *row = error_find(error);
 	struct consan_call call = { .rule = rule, .kernel = kernel, .reason = reason };
 	char text[200];
 	bool implicit;
@@ -37,8 +44,7 @@ static uint32_t report(const char *rule, const char *kernel, int error, const ch
 	free(frames);
 	if (python)
 		call.stack = python;
-	snprintf(text, sizeof text, "%s: %s", row && row->rt ? row->rt : row && row->drv ? row->drv
-		: "error", row && row->text ? row->text : "unknown");
+	describe(error, text, sizeof text);
 	call.error = text;
 	return device_call_failed(&call, implicit) ? call.stack : 0;
 }
@@ -50,6 +56,17 @@ void api_refused(const char *rule, const char *kernel, int error, const char *re
 	reported = true;
 	if (by_stub && stack)
 		device_call_unasked(&reported, stack);
+}
+
+void api_refused_inside(const char *kernel, int error, const char *reason)
+{
+	struct consan_call call = { .rule = "CS951", .name = "launch by a kernel", .kernel = kernel,
+		.reason = reason, .stack = caller_stack() };
+	char text[200];
+
+	describe(error, text, sizeof text);
+	call.error = text;
+	device_call_failed(&call, false);
 }
 
 void api_returns(int error)

@@ -66,10 +66,15 @@ int device_by_pci_id(const char *id, int *device)
 	return cudaErrorInvalidValue;
 }
 
-void device_uuid(int device, void *to)
+void place_uuid(int place, void *to)
 {
 	memcpy(to, "consan emulated", 16);
-	((char *)to)[15] = (char)device_place(device);
+	((char *)to)[15] = (char)place;
+}
+
+void device_uuid(int device, void *to)
+{
+	place_uuid(device_place(device), to);
 }
 
 /* ---- contexts ---- */

@@ -16,11 +16,12 @@ bool task_stuck(const struct task *t)
 static void name(const struct task *t, char *to, size_t n)
 {
 	static const char *const kind[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel", [OP_COPY] = "copy",
-		[OP_FILL] = "fill", [OP_HOST] = "host function", [OP_RECORD] = "event",
+		[OP_FILL] = "fill", [OP_HOST] = "host function", [OP_LIBRARY] = "library call", [OP_RECORD] = "event",
 		[OP_FREE] = "release", [OP_GRAPH] = "graph",
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
 		[OP_EVENT_RECORD] = "event record",
-		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release" };
+		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release",
+		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph" };
 	const struct stream *s = t->stream;
 	char *kernel = t->op.kind == OP_LAUNCH && t->op.launch.func
 		? demangle(t->op.launch.func->name, NAME_BARE) : NULL;
@@ -28,7 +29,7 @@ static void name(const struct task *t, char *to, size_t n)
 
 	if (s == stream_legacy(s->device))
 		snprintf(stream, sizeof stream, "the default stream");
-	else if (s == stream_per_thread(s->device))
+	else if (s->per_thread)
 		snprintf(stream, sizeof stream, "the per-thread default stream");
 	else
 		snprintf(stream, sizeof stream, "stream %llu", s->id);
@@ -56,7 +57,7 @@ static bool may_help(const struct task *t)
 	return t->op.kind == OP_LAUNCH || t->op.kind == OP_HOST || t->op.kind == OP_WRITE;
 }
 
-void deadlock_report(void)
+void deadlock_report(bool certain, double seconds)
 {
 	enum { SHOWN = 3 };
 	struct consan_stuck stuck[SHOWN];
@@ -92,7 +93,12 @@ void deadlock_report(void)
 	if (queue.waiting)
 		text_printf(&waits, "; the host waits for the device");
 	/* of a single grid, the checker reports the hang */
-	if (all > 1 || queued || (n && !*stuck[0].kernel))
-		consan_deadlock(device_session(), stuck, n, waits.at, "");
+	if (certain && (all > 1 || queued || (n && !*stuck[0].kernel)))
+		consan_deadlock(device_session(), "CS1020", stuck, n, waits.at, "");
+	if (!certain && all) {
+		consan_deadlock(device_session(), "CS1021", stuck, n, waits.at, "");
+		fprintf(stderr, "consan: no progress for %.0f s: %s; other threads or processes may end this "
+			"(--timeout=SECONDS limits it)\n", seconds, waits.at);
+	}
 	text_free(&waits);
 }

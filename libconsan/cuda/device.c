@@ -58,25 +58,32 @@ static char *record_path(const char *dir)
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&queue.lock);
+	if (!queue.copying) /* else the caller has it */
+		pthread_mutex_lock(&queue.lock);
 	pthread_mutex_lock(&device.lock);
 }
 
 static void after_fork_parent(void)
 {
 	pthread_mutex_unlock(&device.lock);
-	pthread_mutex_unlock(&queue.lock);
+	if (!queue.copying)
+		pthread_mutex_unlock(&queue.lock);
 }
 
 /* The child cannot use the parent's session: the session's threads do not exist in the
  * child, and both would write to one record file. CUDA does not allow this use either. */
 static void after_fork_child(void)
 {
+	if (queue.copying) { /* it goes on with the session */
+		pthread_mutex_unlock(&device.lock);
+		return;
+	}
 	if (device.c) {
 		device.forked = true;
 		device.broken = cudaErrorInitializationError;
 		queue.first = queue.last = queue.busy = NULL;
 		queue.n = queue.functions = queue.waiting = 0;
+		queue.ours.n = 0;
 	}
 	pthread_mutex_unlock(&device.lock);
 	pthread_mutex_unlock(&queue.lock);
@@ -128,7 +135,7 @@ static int open_session(void)
 	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	device.pid = getpid();
-	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone });
+	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone, device_runtime_call });
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
 	atexit(finish);
@@ -234,7 +241,7 @@ void static_runtime_used(const char *path)
 	static _Atomic(const char *) last;
 	const char *slash = strrchr(path, '/');
 
-	if (atomic_exchange(&last, path) == path)
+	if (atomic_exchange(&last, path) == path || library_is_replaced(path))
 		return;
 	if (!strcmp(path, program_invocation_name))
 		print_error("the CUDA runtime of this program is linked statically, its symbols are "
@@ -286,7 +293,7 @@ static void abandon(void *none)
 	device.broken = cudaErrorLaunchFailure;
 }
 
-enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op, uint64_t launched,
 	struct consan_err *e)
 {
 	static _Thread_local bool inside;
@@ -300,7 +307,7 @@ enum consan_status device_launch(const struct consan_launch *l, struct order_op 
 	atomic_fetch_add(&device.launching, 1);
 	inside = true;
 	pthread_cleanup_push(abandon, NULL);
-	status = consan_launch_op(device.c, l, op, e);
+	status = consan_launch_op(device.c, l, op, launched, e);
 	pthread_cleanup_pop(false);
 	inside = false;
 	atomic_fetch_sub(&device.launching, 1);

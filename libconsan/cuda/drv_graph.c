@@ -246,6 +246,14 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *at)
 	return RUNTIME(cudaGraphMemFreeNodeGetParams((cudaGraphNode_t)node, at));
 }
 
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CUgraph g, CUcontext context,
+	unsigned start, unsigned flags)
+{
+	return RUNTIME(cudaGraphConditionalHandleCreate((cudaGraphConditionalHandle *)handle, g, start, flags));
+}
+
+_Static_assert(sizeof(struct cudaConditionalNodeParams) <= sizeof(CUDA_CONDITIONAL_NODE_PARAMS), "it begins with it");
+
 /* All but kernels and copies have the layout of the runtime's struct. */
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
 	const CUgraphEdgeData *edge, size_t n, CUgraphNodeParams *p)

@@ -15,6 +15,16 @@ static CUresult ready(int error)
 	return drv(error ? error : drv_ready());
 }
 
+/* For calls whose only need of a current context is a default stream ("CUDA_ERROR_INVALID_CONTEXT: default
+ * stream specified with no current context"). */
+static int stream_ready(CUstream stream)
+{
+	const bool is_default = !stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+	int error = is_default ? drv_ready() : drv_initialised();
+
+	return error ? error : stream_of(stream) ? device_ready() : cudaErrorInvalidResourceHandle;
+}
+
 static CUresult alloc(CUdeviceptr *at, size_t bytes, enum consan_mem kind)
 {
 	int error = bytes && at ? drv_ready() : cudaErrorInvalidValue;
@@ -29,12 +39,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr *at, size_t bytes)
 
 CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
 {
-	struct stream *s = stream_of(stream);
+	int error = stream_ready(stream);
 
-	if (!s)
-		return CUDA_ERROR_INVALID_HANDLE;
-	return ready(bytes ? mem_alloc_async((void **)at, bytes, pool_now(s->device), s)
-		: cudaErrorInvalidValue);
+	if (!error)
+		error = bytes && at ? mem_alloc_async((void **)at, bytes,
+			pool_now(stream_of(stream)->device), stream_of(stream)) : cudaErrorInvalidValue;
+	return drv(error);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
@@ -59,7 +69,9 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 {
-	return ready(stream_of(stream) ? mem_free_async(host(at), stream) : cudaErrorInvalidResourceHandle);
+	int error = stream_ready(stream);
+
+	return drv(error ? error : mem_free_async(host(at), stream));
 }
 
 CUresult cuMemAllocHost_v2(void **at, size_t bytes)
@@ -512,11 +524,12 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute a, void *v
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
-	struct stream *s = stream_of(stream);
+	int error = stream_ready(stream);
 
-	if (!s)
-		return CUDA_ERROR_INVALID_HANDLE;
-	return ready(mem_alloc_async((void **)at, bytes, pool_of(pool), s));
+	if (!error)
+		error = at ? mem_alloc_async((void **)at, bytes, pool_of(pool), stream_of(stream))
+			: cudaErrorInvalidValue;
+	return drv(error);
 }
 
 _Static_assert(sizeof(CUmemAccessDesc) == sizeof(struct cudaMemAccessDesc)

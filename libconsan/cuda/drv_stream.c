@@ -197,8 +197,9 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
-	return after_ready(graph ? stream_capture_end(stream, (struct graph **)graph)
-		: cudaErrorInvalidValue);
+	struct graph *captured; /* graph NULL: into one that the program has */
+
+	return after_ready(stream_capture_end(stream, graph ? (struct graph **)graph : &captured));
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *state)

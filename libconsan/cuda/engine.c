@@ -8,9 +8,9 @@
  * host may have changed memory. If nothing is left that could let it go on, that is a deadlock. */
 #include "queue.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
 #define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
@@ -24,23 +24,20 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 #define QUERY 2.0
 #define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
 #define RETRY_MOST 0.02                 /* ... each time twice as long */
-/* Seconds without progress until it is a deadlock, if threads of the program run that might end it */
-#define PATIENCE 20.0
-#define PATIENCE_WITH_OTHERS 300.0      /* ... or other processes that share memory */
 
 static _Thread_local struct task *running;
 
 static struct {
 	VEC(struct task *) todo;        /* to be run by a thread of ours, first in first out */
-	unsigned idle, threads;
+	unsigned idle;
 	pthread_cond_t work;
 	bool background;                /* its thread was started ... */
 	bool asleep;                    /* ... and waits for this: */
 	pthread_cond_t issued;
 	uint64_t rng;
-	bool seeded;
 	double retry;
-	bool ends;                      /* the process */
+	double vain_at;                 /* when a grid that polls in vain looked for what the host did */
+	uint64_t waits;                 /* of the host */
 } engine = { .work = PTHREAD_COND_INITIALIZER, .issued = PTHREAD_COND_INITIALIZER };
 
 struct task *engine_running(void)
@@ -87,7 +84,7 @@ static void ended(struct task *t, int error)
 	else
 		queue.functions--;
 	moved();
-	queue_done(t);
+	queue_ended(t);
 	pthread_cond_broadcast(&queue.changed);
 }
 
@@ -101,7 +98,7 @@ static void abandoned(void *task)
 	running = NULL;
 	caller_set(NULL);
 	pthread_mutex_lock(&queue.lock);
-	engine.threads -= t->ours;
+	queue.threads -= t->ours;
 	ended(t, 0);
 	pthread_mutex_unlock(&queue.lock);
 }
@@ -132,6 +129,7 @@ static void *worker(void *unused)
 {
 	(void)unused;
 	pthread_mutex_lock(&queue.lock);
+	vec_push(&queue.ours, gettid());
 	for (;;) {
 		struct task *t;
 
@@ -165,7 +163,7 @@ static bool start_thread(void *(*run)(void *))
 	started = !pthread_create(&id, &attr, run, NULL);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	engine.threads += started;
+	queue.threads += started;
 	return started;
 }
 
@@ -187,9 +185,6 @@ static uint64_t draw(void)
 {
 	uint64_t z;
 
-	if (!engine.seeded)
-		engine.rng = consan_seed(device_session()) * 0xd1342543de82ef95ull;
-	engine.seeded = true;
 	z = engine.rng += 0x9e3779b97f4a7c15ull;
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
@@ -199,7 +194,7 @@ static uint64_t draw(void)
 static bool may_run(struct task *t)
 {
 	if (t->state == TASK_SUSPENDED)
-		return t->able || t->hung || t->tried != queue.epoch;
+		return t->able || t->hung || t->timed || t->tried != queue.epoch;
 	return t->state == TASK_QUEUED && task_ready(t) && (t->hung || op_ready(&t->op));
 }
 
@@ -256,30 +251,21 @@ static void go_on(struct task *t, const void *me)
 
 /* ---- nothing can run ---- */
 
-/* Threads of the program that are not in one of our waits. */
-static long free_threads(void)
-{
-	DIR *d = opendir("/proc/self/task");
-	long n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n - 2 - (long)(engine.threads + queue.waiting + pool_workers());
-}
-
 /* Might the host change memory, or issue an operation, without us? */
 static bool host_may_act(void)
 {
-	const double limit = consan_timeout(device_session());
+	return program_may_act() && !program_out_of_time();
+}
 
-	if (engine.ends)
-		return false;
-	if (!queue.waiting)
-		return true;
-	return (ipc_any() || free_threads() > 0) && progress_seconds() - queue.moved
-		< (limit > 0 ? limit : ipc_any() ? PATIENCE_WITH_OTHERS : PATIENCE);
+/* Lets time pass for grids that poll in vain. False: there is none. */
+static bool pass_time(void)
+{
+	bool any = false;
+
+	for (struct task *t = queue.first; t; t = t->next)
+		if (t->state == TASK_SUSPENDED && t->vain)
+			t->timed = any = true;
+	return any;
 }
 
 static void wait_for_host(void)
@@ -287,7 +273,9 @@ static void wait_for_host(void)
 	struct timespec until;
 
 	if (!host_may_act()) {
-		deadlock_report();
+		if (pass_time())
+			return;
+		deadlock_report(true, 0);
 		for (struct task *t = queue.first; t; t = t->next)
 			t->hung = t->hung || task_stuck(t);
 		queue.epoch++;
@@ -327,6 +315,9 @@ static bool progress(const void *me, enum wait_mode mode, const struct timespec 
 
 /* ---- waiting ---- */
 
+struct goal;
+static int wait_for(const struct goal *g, enum wait_mode mode);
+
 /* The task; or (NULL) all tasks of a device (-1: of any) up to this number. */
 struct goal { struct task *task; uint64_t upto; int device; };
 
@@ -365,6 +356,54 @@ static void need(const struct goal *g, const void *me)
 		for (size_t i = 0; i < t->behind.n; i++)
 			mark(t->behind.at[i], me);
 	}
+	for (struct task *t = queue.first; t; t = t->next)
+		if (t->parent && t->parent->waiter == me)
+			mark(t, me);
+}
+
+static void begin_wait(void)
+{
+	queue.waiting++;
+	vec_push(&queue.ours, gettid());
+}
+
+/* Also by a thread of ours, in a host function. */
+static void end_wait(void)
+{
+	size_t i = queue.ours.n;
+
+	queue.waiting--;
+	while (i-- > 0 && queue.ours.at[i] != gettid())
+		;
+	queue.ours.at[i] = queue.ours.at[--queue.ours.n];
+}
+
+/* Other orders (--explore): of the threads, only the one that made the copy is in it. */
+static void run_in_copy(void *user)
+{
+	const struct goal *g = user;
+
+	queue.copying = false;
+	queue.ours.n = 0;
+	queue.waiting = queue.threads = engine.idle = 0;
+	engine.todo.n = 0;
+	pthread_cond_init(&queue.changed, NULL);
+	pthread_cond_init(&engine.work, NULL);
+	pthread_cond_init(&engine.issued, NULL);
+	wait_for(g, WAIT_DONE);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	queue.first = queue.last = NULL;
+	queue.n = 0;
+	pthread_mutex_unlock(&queue.lock);
+}
+
+static void explore(const struct goal *g)
+{
+	struct goal goal = *g;
+
+	queue.copying = true;
+	consan_explore_order(device_session(), run_in_copy, &goal);
+	queue.copying = false;
 }
 
 /* The caller holds the lock. */
@@ -376,12 +415,20 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	queue.calls++;
 	if (reached(g))
 		return 0;
+	if (mode == WAIT_DONE && !running && orders_to_explore())
+		explore(g);
+	/* so that a seed draws the same whatever was drawn before */
+	if (!running)
+		engine.rng = (consan_seed(device_session()) + 0x9e3779b97f4a7c15ull * engine.waits++)
+			* 0xd1342543de82ef95ull;
 	moved(); /* the host may have changed what a grid waits for */
 	need(g, g);
-	queue.waiting += mode == WAIT_DONE;
+	if (mode == WAIT_DONE)
+		begin_wait();
 	while (!reached(g) && progress(g, mode, until))
 		;
-	queue.waiting -= mode == WAIT_DONE;
+	if (mode == WAIT_DONE)
+		end_wait();
 	queue.moved = progress_seconds();
 	if (!reached(g))
 		error = cudaErrorNotReady;
@@ -435,19 +482,34 @@ int engine_wait_all(int device)
 
 /* ---- suspended grids ---- */
 
-static enum exec_resume suspend(struct task *t, bool able, bool changed)
+static void set_suspended(struct task *t, enum exec_pause why)
 {
 	t->state = TASK_SUSPENDED;
-	t->able = able;
-	if (changed)
-		moved();
+	t->able = why != EXEC_PAUSE_STUCK && why != EXEC_PAUSE_VAIN;
+	t->vain = why == EXEC_PAUSE_VAIN;
+	t->timed = false;
 	t->tried = queue.epoch;
+}
+
+/* Returns when the task, which is suspended, goes on. */
+static enum exec_resume wait_for_turn(struct task *t)
+{
 	if (queue.busy == t)
 		queue.busy = NULL;
 	pthread_cond_broadcast(&queue.changed);
 	while (t->state == TASK_SUSPENDED)
 		progress(NULL, WAIT_DONE, NULL);
-	return t->hung ? EXEC_HUNG : EXEC_CHANGED;
+	if (t->hung)
+		return EXEC_HUNG;
+	return t->vain && t->tried == queue.epoch ? EXEC_TIME : EXEC_CHANGED;
+}
+
+static enum exec_resume suspend(struct task *t, enum exec_pause why, bool changed)
+{
+	if (changed)
+		moved();
+	set_suspended(t, why);
+	return wait_for_turn(t);
 }
 
 /* It could go on. Without a seed, the next one in the order of issue gets a turn; with a seed, some
@@ -469,16 +531,47 @@ static struct task *next_after(struct task *t)
 	return NULL;
 }
 
-static enum exec_resume yield(struct task *t, bool changed)
+static enum exec_resume yield(struct task *t, enum exec_pause why, bool changed)
 {
-	struct task *next = next_after(t);
+	struct task *next;
 
+	if (changed)
+		moved(); /* also if it goes on itself: the executor will not tell it again */
+	next = next_after(t);
 	if (!next)
 		return EXEC_AS_BEFORE;
 	t->state = TASK_SUSPENDED;
 	t->able = true;
 	go_on(next, NULL);
-	return suspend(t, true, changed);
+	return suspend(t, why, false);
+}
+
+/* It polls in vain, but does not repeat itself: it may count, or look at the clock. Anything else that
+ * can run, does. If the host might act, it polls on; if nothing else will happen, its time passes. */
+static enum exec_resume in_vain(struct task *t, bool changed)
+{
+	struct task *next;
+	bool may_act;
+
+	if (changed)
+		moved();
+	set_suspended(t, EXEC_PAUSE_VAIN);
+	next = pick();
+	if (next) {
+		go_on(next, NULL);
+		return wait_for_turn(t);
+	}
+	may_act = queue.functions || host_may_act(); /* while it is suspended: reports name it */
+	t->state = TASK_RUNNING;
+	if (!may_act) {
+		pass_time();
+		return EXEC_TIME;
+	}
+	if (progress_seconds() - engine.vain_at < RETRY)
+		return EXEC_AS_BEFORE;
+	engine.vain_at = progress_seconds();
+	queue.epoch++;
+	return EXEC_CHANGED;
 }
 
 enum exec_resume engine_pause(enum exec_pause why, bool changed)
@@ -487,11 +580,14 @@ enum exec_resume engine_pause(enum exec_pause why, bool changed)
 	enum exec_resume how;
 
 	if (!t)
-		return why == EXEC_PAUSE_STUCK ? EXEC_HUNG : EXEC_AS_BEFORE;
-	if (why != EXEC_PAUSE_STUCK && __atomic_load_n(&queue.n, __ATOMIC_RELAXED) <= 1)
+		return why == EXEC_PAUSE_STUCK ? EXEC_HUNG : why == EXEC_PAUSE_VAIN ? EXEC_TIME
+			: EXEC_AS_BEFORE;
+	if (why != EXEC_PAUSE_STUCK && why != EXEC_PAUSE_VAIN
+		&& __atomic_load_n(&queue.n, __ATOMIC_RELAXED) <= 1)
 		return EXEC_AS_BEFORE;
 	pthread_mutex_lock(&queue.lock);
-	how = why == EXEC_PAUSE_STUCK ? suspend(t, false, changed) : yield(t, changed);
+	how = why == EXEC_PAUSE_STUCK ? suspend(t, why, changed) : why == EXEC_PAUSE_VAIN
+		? in_vain(t, changed) : yield(t, why, changed);
 	pthread_mutex_unlock(&queue.lock);
 	return how;
 }
@@ -511,7 +607,7 @@ bool engine_alone(void)
 			t->mark = t->after.at[i]->state != TASK_DONE && t->after.at[i]->mark;
 		alone &= t->mark;
 	}
-	alone = alone && queue.waiting && free_threads() <= 0;
+	alone = alone && queue.waiting && !ipc_any() && (program_threads() <= 0 || program_blocked());
 	pthread_mutex_unlock(&queue.lock);
 	return alone;
 }
@@ -552,10 +648,11 @@ void engine_finish(void)
 		return;
 	pthread_mutex_lock(&queue.lock);
 	run_all(FINISH);
-	engine.ends = true;
+	queue.ends = true;
 	while (queue.first && !queue.busy && !queue.functions)
 		progress(NULL, WAIT_DONE, NULL);
 	pthread_mutex_unlock(&queue.lock);
+	ipc_race_known(true); /* who waits for the process knows it, too */
 }
 
 void engine_leave(const struct image *im)
@@ -563,7 +660,7 @@ void engine_leave(const struct image *im)
 	if (!device_session() || running)
 		return;
 	pthread_mutex_lock(&queue.lock);
-	if (!engine.ends)
+	if (!queue.ends)
 		run_all(FINISH);
 	for (struct task *t = queue.first; t; t = t->next) {
 		if (t->op.kind != OP_LAUNCH || !t->op.launch.func || t->op.launch.func->image != im)
@@ -606,6 +703,7 @@ static void *background(void *unused)
 
 	(void)unused;
 	pthread_mutex_lock(&queue.lock);
+	vec_push(&queue.ours, gettid());
 	for (;;) {
 		struct timespec until = after(QUIET);
 

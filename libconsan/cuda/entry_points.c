@@ -52,27 +52,48 @@ static int unsupported(const char *name, atomic_flag *reported)
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" \
 		#name ": jmp " #as "@PLT\n.size " #name ", . - " #name "\n");
 
+/* In this call, stream 0 is the per-thread default stream (stream_of()). A call of the function with the
+ * same arguments: those in registers are left alone, and as many words of the stack are copied as any of
+ * them has. */
+#define PT(name, as) \
+	VISIBLE int name(void); \
+	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" \
+		#name ":\n.cfi_startproc\npushq %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n" \
+		"movq %rsp, %rbp\n.cfi_def_cfa_register %rbp\n" \
+		"movq stream_calls_per_thread@gottpoff(%rip), %rax\nincl %fs:(%rax)\n" \
+		"pushq 72(%rbp)\npushq 64(%rbp)\npushq 56(%rbp)\npushq 48(%rbp)\n" \
+		"pushq 40(%rbp)\npushq 32(%rbp)\npushq 24(%rbp)\npushq 16(%rbp)\n" \
+		"call " #as "@PLT\n" \
+		"movq stream_calls_per_thread@gottpoff(%rip), %rcx\ndecl %fs:(%rcx)\n" \
+		"leave\n.cfi_def_cfa %rsp, 8\nret\n.cfi_endproc\n.size " #name ", . - " #name "\n");
+
 #define RT(name) VISIBLE int name(void);
 #define RT_AS(name, as) AS(name, as)
+#define RT_PT(name, as) PT(name, as)
 #define RT_NONE(name) NONE(name)
 #define DRV(name, since) VISIBLE int name(void);
 #define DRV_AS(name, since, as) AS(name, as)
+#define DRV_PT(name, since, as) PT(name, as)
 #define DRV_NONE(name, since) NONE(name)
 #include "cuda.def"
 #undef RT
 #undef RT_AS
+#undef RT_PT
 #undef RT_NONE
 #undef DRV
 #undef DRV_AS
+#undef DRV_PT
 #undef DRV_NONE
 
 /* ---- the list, sorted by name within each API ---- */
 
 #define RT(name) { #name, (void *)name, 0, false },
 #define RT_AS(name, as) RT(name)
+#define RT_PT(name, as) RT(name)
 #define RT_NONE(name) RT(name)
 #define DRV(name, since) { #name, (void *)name, since, true },
 #define DRV_AS(name, since, as) DRV(name, since)
+#define DRV_PT(name, since, as) DRV(name, since)
 #define DRV_NONE(name, since) DRV(name, since)
 const struct entry_point entry_points[] = {
 #include "cuda.def"

@@ -101,6 +101,10 @@ struct graph *graph_dup(const struct graph *g, bool executable)
 	}
 	for (i = 0; i < g->object.n; i++)
 		graph_hold(copy, g->object.at[i], 1, false);
+	for (i = 0; i < g->condition.n; i++)
+		vec_push(&copy->condition, g->condition.at[i]);
+	if (executable)
+		copy->values = g->executable ? conditions_get(g->values) : conditions_of(g);
 	return copy;
 }
 
@@ -112,9 +116,21 @@ struct node *graph_find(const struct graph *g, const struct node *of)
 	return NULL;
 }
 
+/* The node as part of a launch, with the values of its conditions. */
+static struct op launched(const struct node *n, struct conditions *values)
+{
+	struct op op = n->off ? (struct op){ .kind = OP_EMPTY } : op_dup(&n->op);
+
+	if (op.kind == OP_LAUNCH)
+		op.launch.conditions = conditions_get(values);
+	else if (op.kind == OP_CONDITION)
+		op.condition.values = conditions_get(values);
+	return op;
+}
+
 /* Adds the nodes after `first`. Returns a reference to a task after all of them. */
 static struct task *expand(const struct graph *g, struct stream *s, struct caller *from,
-	struct task *first, struct order_op *order)
+	struct task *first, struct order_op *order, struct conditions *values)
 {
 	VEC(struct task *) task = { 0 }, after = { 0 };
 	VEC(struct order_op *) did = { 0 }, behind = { 0 };
@@ -124,7 +140,7 @@ static struct task *expand(const struct graph *g, struct stream *s, struct calle
 	number_nodes(g);
 	for (size_t i = 0; i < g->node.n; i++) {
 		const struct node *n = g->node.at[i];
-		struct op op = n->off || n->op.kind == OP_GRAPH ? none : op_dup(&n->op);
+		struct op op = n->op.kind == OP_GRAPH ? none : launched(n, values);
 		struct cuda_event *e;
 		struct task *t;
 
@@ -150,7 +166,7 @@ static struct task *expand(const struct graph *g, struct stream *s, struct calle
 			e->capture = NULL;
 		}
 		if (n->op.kind == OP_GRAPH && !n->off) {
-			struct task *child = expand(n->op.graph, s, from, t, did.at[i]);
+			struct task *child = expand(n->op.graph, s, from, t, did.at[i], values);
 
 			task_put(t);
 			t = child;
@@ -171,16 +187,51 @@ static struct task *expand(const struct graph *g, struct stream *s, struct calle
 	return last;
 }
 
+void graph_expand_inside(const struct graph *g, struct task *t, struct order_op *in)
+{
+	struct conditions *values = t->op.kind == OP_CONDITION ? t->op.condition.values : t->values;
+	VEC(struct task *) task = { 0 }, after = { 0 };
+	VEC(struct order_op *) did = { 0 }, behind = { 0 };
+
+	number_nodes(g);
+	for (size_t i = 0; i < g->node.n; i++) {
+		const struct node *n = g->node.at[i];
+		struct op op = launched(n, values);
+		struct task *u;
+
+		after.n = behind.n = 0;
+		for (size_t k = 0; k < n->after.n; k++) {
+			vec_push(&after, task.at[n->after.at[k]->place]);
+			vec_push(&behind, did.at[n->after.at[k]->place]);
+		}
+		vec_push(&did, hb_issue_inside(in, behind.at, behind.n, false, &n->op, t->from));
+		u = queue_add_inside(t, &op, after.at, after.n);
+		u->order = order_op_get(hb(), did.at[i]);
+		u->values = conditions_get(values);
+		vec_push(&task, u);
+	}
+	for (size_t i = 0; i < task.n; i++) {
+		task_put(task.at[i]);
+		order_op_put(hb(), did.at[i]);
+	}
+	vec_free(&task);
+	vec_free(&after);
+	vec_free(&did);
+	vec_free(&behind);
+}
+
 struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
 	struct order_op *order)
 {
-	struct op none = { .kind = OP_EMPTY };
+	struct op begin = { .kind = OP_EMPTY };
 	struct graph *exec = g->launch_of;
 	struct task *first, *last;
 
 	order_wait_op(hb(), order, &exec->launched);
-	first = queue_add(s, &none, from, exec->last);
-	last = expand(g, s, from, first, order);
+	if (g->values)
+		begin = (struct op){ .kind = OP_DEFAULTS, .defaults = conditions_get(g->values) };
+	first = queue_add(s, &begin, from, exec->last);
+	last = expand(g, s, from, first, order, g->values);
 	order_record_op(hb(), &exec->launched, order, 0);
 	task_put(exec->last);
 	exec->last = task_get(last);
@@ -211,10 +262,14 @@ void graph_free(struct graph *g)
 		user_object_count(g->object.at[i], -1);
 	vec_free(&g->node);
 	vec_free(&g->object);
+	vec_free(&g->condition);
+	conditions_put(g->values);
 	order_event_free(&g->launched);
-	pthread_mutex_lock(&queue.lock);
-	task_put(g->last);
-	pthread_mutex_unlock(&queue.lock);
+	if (g->last) { /* else the caller may hold the lock */
+		pthread_mutex_lock(&queue.lock);
+		task_put(g->last);
+		pthread_mutex_unlock(&queue.lock);
+	}
 	free(g);
 }
 
@@ -433,6 +488,8 @@ bool graph_replace(struct graph *to, const struct graph *from)
 		op_free(&to->node.at[i]->op);
 		to->node.at[i]->op = op;
 	}
+	conditions_put(to->values);
+	to->values = conditions_of(from);
 	return true;
 }
 

@@ -1,9 +1,12 @@
 /* hb: tells libconsan/order what the program does: the operations that it issues, the edges that its
  * calls make, and the bytes that copies and fills access. Grids tell theirs in libconsan/session. */
+#include "library.h"
 #include "queue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- streams ---- */
 
@@ -19,6 +22,17 @@ static enum order_line_kind kind_of(const struct stream *s)
 	return s->flags & cudaStreamNonBlocking ? ORDER_NON_BLOCKING : ORDER_BLOCKING;
 }
 
+static void name_per_thread(const struct stream *s)
+{
+	static _Atomic unsigned n;
+	const unsigned number = ++n;
+	char name[64];
+
+	snprintf(name, sizeof name, number > 1 ? "per-thread default stream %u" : "the per-thread default stream",
+		number);
+	order_line_name(hb(), s->line, name);
+}
+
 order_line hb_line(struct stream *s)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,8 +41,8 @@ order_line hb_line(struct stream *s)
 	if (!s->has_line) {
 		s->line = order_line_open(hb(), kind_of(s), s->device);
 		s->has_line = true;
-		if (s == stream_per_thread(s->device))
-			order_line_name(hb(), s->line, "the per-thread default stream");
+		if (s->per_thread)
+			name_per_thread(s);
 	}
 	pthread_mutex_unlock(&lock);
 	return s->line;
@@ -40,16 +54,101 @@ void hb_stream_closed(struct stream *s)
 		order_line_close(hb(), s->line);
 }
 
+/* ---- threads ---- */
+
+enum { DELAYS = 32 };            /* of calls of each thread */
+#define DELAY 2000000            /* ns */
+
+static _Atomic unsigned threads; /* that made calls */
+static pthread_key_t at_end;
+static _Thread_local bool counted;
+static _Thread_local unsigned delays;
+static _Thread_local bool begun; /* see hb_begin() */
+
+/* The session ends before the last threads do. */
+static bool is_open(void)
+{
+	return device_session() && !device_broken(0);
+}
+
+static void thread_ends(void *unused)
+{
+	counted = false;
+	if (!is_open())
+		return;
+	stream_thread_ends();
+	order_thread_ends(hb());
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&at_end, thread_ends);
+}
+
+void hb_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (counted)
+		return;
+	counted = true;
+	pthread_once(&once, make_key);
+	pthread_setspecific(at_end, &threads);
+	threads++;
+}
+
+void hb_begin(void)
+{
+	begun = false;
+	hb_thread();
+	if (threads < 2 || engine_running())
+		return;
+	order_begin(hb());
+	begun = true;
+	if (delays++ < DELAYS)
+		nanosleep(&(struct timespec){ .tv_nsec = DELAY }, NULL);
+}
+
+void hb_released(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	if (!begun)
+		return;
+	begun = false;
+	if (at && consan_mem_find(device_session(), at, &base, &bytes, &kind))
+		order_host_frees(hb(), (uint64_t)(uintptr_t)base, bytes, consan_host_stack);
+	order_end(hb());
+}
+
+/* For libconsan-threads.so: the calling thread synchronizes with others by this object. */
+__attribute__((visibility("default"))) void consan_thread_release(const void *object);
+void consan_thread_release(const void *object)
+{
+	if (is_open())
+		order_release(hb(), (uint64_t)(uintptr_t)object);
+}
+
+__attribute__((visibility("default"))) void consan_thread_acquire(const void *object);
+void consan_thread_acquire(const void *object)
+{
+	if (is_open())
+		order_acquire(hb(), (uint64_t)(uintptr_t)object);
+}
+
 /* ---- operations ---- */
 
 static const char *fallback_name(const struct op *op)
 {
 	static const char *const name[] = { [OP_EMPTY] = "operation", [OP_LAUNCH] = "kernel",
-		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function",
+		[OP_COPY] = "copy", [OP_FILL] = "memset", [OP_HOST] = "host function", [OP_LIBRARY] = "library call",
 		[OP_GRAPH] = "graph launch", [OP_RECORD] = "event", [OP_FREE] = "cudaFreeAsync",
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
 		[OP_EVENT_RECORD] = "event record",
-		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release" };
+		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release",
+		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph launch" };
 
 	return name[op->kind];
 }
@@ -67,10 +166,22 @@ static struct order_call call_of(const struct op *op)
 	return call;
 }
 
+/* The Python frames are those that the reader knows, if it is a Python program. Not under a lock. */
+static uint32_t python_stack(uint32_t host)
+{
+	char *frames = consan_python_program() ? consan_python_frames() : NULL;
+	const uint32_t python = frames ? consan_python_stack_of(frames) : 0;
+
+	free(frames);
+	return python ? python : host;
+}
+
 struct order_op *hb_issue(struct stream *s, const struct op *op)
 {
-	const struct order_call call = call_of(op);
+	struct order_call call = call_of(op);
 
+	if (call.stack)
+		call.stack = python_stack(call.stack);
 	return order_issue(hb(), hb_line(s), &call);
 }
 
@@ -80,6 +191,19 @@ struct order_op *hb_issue_node(const struct order_op *start, struct order_op *co
 	const struct order_call call = call_of(op);
 
 	return order_issue_node(hb(), start, after, nafter, &call);
+}
+
+/* Not under a call of the program: its stack is that of the call that issued the whole. */
+struct order_op *hb_issue_inside(struct order_op *in, struct order_op *const *after, size_t nafter,
+	bool last, const struct op *op, const struct caller *from)
+{
+	struct order_call call = { .name = fallback_name(op) };
+
+	if (op->kind == OP_LAUNCH)
+		call.kernel = op->launch.func->name;
+	if (order_wants(hb()))
+		call.stack = caller_stack_of(from);
+	return order_issue_inside(hb(), in, after, nafter, last, &call);
 }
 
 static enum order_memory memory_of(const void *at)
@@ -106,12 +230,13 @@ static void add_rows(struct ranges *to, const void *at, size_t pitch, size_t sli
 
 	for (size_t z = 0; z < depth; z++) {
 		if (height && pitch == width) {
-			vec_push(&to->all, ((struct order_range){ addr + z * slice, width * height, 0, flags }));
+			vec_push(&to->all, ((struct order_range){ .addr = addr + z * slice,
+				.bytes = width * height, .flags = flags }));
 			continue;
 		}
 		for (size_t y = 0; y < height; y++)
-			vec_push(&to->all, ((struct order_range){ addr + z * slice + y * pitch, width, 0,
-				flags }));
+			vec_push(&to->all, ((struct order_range){ .addr = addr + z * slice + y * pitch,
+				.bytes = width, .flags = flags }));
 	}
 }
 
@@ -131,13 +256,71 @@ void hb_done(struct order_op *o, const struct op *op)
 		add_rows(&r, f->dst, f->pitch, f->slice, f->width * f->unit, f->height, f->depth,
 			ORDER_WRITE);
 	} else if (op->kind == OP_WRITE || op->kind == OP_WAIT) {
-		vec_push(&r.all, ((struct order_range){ (uint64_t)(uintptr_t)op->value.at,
-			op->value.bytes, 0, ORDER_STRONG | ORDER_SYSTEM | (op->kind == OP_WRITE ? ORDER_WRITE
+		vec_push(&r.all, ((struct order_range){ .addr = (uint64_t)(uintptr_t)op->value.at,
+			.bytes = op->value.bytes, .flags = ORDER_STRONG | ORDER_SYSTEM | (op->kind == OP_WRITE ? ORDER_WRITE
 				: ORDER_OBSERVES) }));
+	}
+	if (op->kind == OP_CONDITION && condition_at(op->condition.values, op->condition.handle))
+		vec_push(&r.all, ((struct order_range){ .addr = (uint64_t)(uintptr_t)condition_at(
+			op->condition.values, op->condition.handle), .bytes = sizeof(uint32_t) }));
+	if (r.all.n)
+		order_accesses(hb(), o, r.all.at, r.all.n);
+	vec_free(&r.all);
+}
+
+void hb_accesses(struct order_op *o, const struct hb_span *span, size_t n)
+{
+	struct ranges r = { 0 };
+
+	if (!o || !order_wants(hb()))
+		return;
+	for (size_t k = 0; k < n; k++) {
+		const struct hb_span *s = span + k;
+		const uint32_t flags = s->write ? ORDER_WRITE : 0;
+
+		if (!s->grow) {
+			add_rows(&r, s->at, s->pitch, s->slice, s->width, s->rows, s->slices, flags);
+			continue;
+		}
+		for (size_t y = 0; y < s->rows; y++)
+			add_rows(&r, (const char *)s->at + y * s->pitch, 0, s->slice,
+				(size_t)((long)s->width + (long)y * s->grow), 1, s->slices, flags);
 	}
 	if (r.all.n)
 		order_accesses(hb(), o, r.all.at, r.all.n);
 	vec_free(&r.all);
+}
+
+static void join_lines(struct stream *from, struct stream *to)
+{
+	struct order_event e = { 0 };
+
+	order_record(hb(), &e, hb_line(from), 0);
+	order_wait(hb(), hb_line(to), &e, 0);
+	order_event_free(&e);
+}
+
+void hb_operator(struct stream *s, struct stream *with, const char *name, const struct hb_span *span,
+	size_t n, enum hb_returns returns)
+{
+	const struct task *t = engine_running();
+	struct order_call call = { .name = name };
+	struct order_op *o;
+
+	if (t) {
+		hb_accesses(t->order, span, n);
+		return;
+	}
+	call.stack = python_stack(0);
+	if (with)
+		join_lines(with, s);
+	o = order_issue(hb(), hb_line(s), &call);
+	if (with)
+		join_lines(s, with);
+	hb_accesses(o, span, n);
+	if (returns != HB_AT_ONCE)
+		order_host_waits_op(hb(), o, returns == HB_DONE ? ORDER_PROMISED : ORDER_KNOWN);
+	order_op_put(hb(), o);
 }
 
 /* What the host knows when the call that issued this operation returns. */
@@ -148,6 +331,7 @@ void hb_returned(const struct order_op *o, const struct op *op, bool blocking)
 			!blocking), 0, o);
 	else if (op->kind == OP_FILL)
 		order_returned(hb(), order_fill(memory_of(op->fill.dst), !blocking), 0, o);
+	ipc_race_known(false);
 }
 
 /* ---- lifetimes ---- */
@@ -224,6 +408,7 @@ static void release_known(void)
 void hb_stream_waited(struct stream *s)
 {
 	order_host_waits(hb(), hb_line(s), ORDER_PROMISED);
+	ipc_race_known(false);
 	release_known();
 	guard_update();
 }
@@ -231,6 +416,7 @@ void hb_stream_waited(struct stream *s)
 void hb_device_waited(int device)
 {
 	order_host_waits_device(hb(), device, ORDER_PROMISED);
+	ipc_race_known(false);
 	release_known();
 	guard_update();
 }
@@ -256,6 +442,7 @@ void hb_wait(struct stream *s, const struct cuda_event *e)
 void hb_event_waited(const struct cuda_event *e)
 {
 	order_host_waits_event(hb(), &e->order);
+	ipc_race_known(false);
 	release_known();
 	guard_update();
 }

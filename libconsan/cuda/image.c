@@ -520,6 +520,12 @@ int image_func(struct image *im, const char *name, struct func **out)
 	return func_load(*out);
 }
 
+int image_func_on(struct image *im, const char *name, int device, struct func **out)
+{
+	*out = image_add_func(im, name, device);
+	return func_load(*out);
+}
+
 int image_func_count(struct image *im, unsigned *n)
 {
 	int error = image_load(im);

@@ -32,7 +32,7 @@ void device_fault(int device, int error);
 int device_broken(int device);                  /* the sticky error, or 0 */
 void device_reset(int device);                  /* clears it */
 /* consan_launch_op() in this session. */
-enum consan_status device_launch(const struct consan_launch *l, struct order_op *op,
+enum consan_status device_launch(const struct consan_launch *l, struct order_op *op, uint64_t launched,
 	struct consan_err *e);
 /* Adds a remark to the report. Opens the session if it is not open; the text is copied. */
 void remark(enum consan_remark kind, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -78,6 +78,7 @@ enum { DEVICE_PCI_ID_BYTES = 13 };   /* "0000:01:00.0" */
 void device_pci_id(int device, char to[DEVICE_PCI_ID_BYTES]);
 int device_by_pci_id(const char *id, int *device);
 void device_uuid(int device, void *to); /* 16 bytes */
+void place_uuid(int place, void *to);
 
 struct context {
 	int device;
@@ -113,6 +114,8 @@ int drv_ready(void);       /* as well: a context is current, and device_ready() 
 /* ---- calls that failed (api_error.c) ---- */
 /* A launch or lookup that was refused; rule: "CS951" or "CS952". reason: one sentence, or "". */
 void api_refused(const char *rule, const char *kernel, int error, const char *reason);
+/* By a kernel: the call stack is that of the launch by the host. */
+void api_refused_inside(const char *kernel, int error, const char *reason);
 void api_returns(int error); /* a call ends; by rt() and drv() */
 void api_configured(void);   /* the next launch of this thread is one of kernel<<<...>>> */
 void api_asked(void);        /* the program asks for the last error of this thread */
@@ -161,6 +164,7 @@ void image_add_var(struct image *im, const void *host, const char *name, size_t 
 /* Kernels by name and by index; image_symbol(): address and size in bytes of a variable.
  * All of them load the image, for the current device or that of the CUmodule. */
 int image_func(struct image *im, const char *name, struct func **out);
+int image_func_on(struct image *im, const char *name, int device, struct func **out); /* it has it */
 int image_func_count(struct image *im, unsigned *n);
 int image_func_at(struct image *im, unsigned k, struct func **out);
 int image_symbol(struct image *im, const char *name, void **at, size_t *bytes);
@@ -176,7 +180,8 @@ struct image *image_of(const void *handle); /* NULL: not a live handle */
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind);
 int mem_alloc_pitch(void **at, size_t *pitch, size_t width, size_t rows);
 int mem_alloc_host(void **at, size_t bytes, unsigned flags);
-int mem_free(void *at);              /* device and managed; NULL is fine; waits for all work */
+int mem_free(void *at);
+int mem_free_from(void *at, const void *caller); /* by the program: caller is its code */              /* device and managed; NULL is fine; waits for all work */
 struct stream;
 struct pool;
 /* Of the pool, in the order of the stream. */
@@ -190,6 +195,8 @@ int mem_register(void *at, size_t bytes, unsigned flags);
 int mem_unregister(void *at);
 bool mem_host_flags(const void *at, unsigned *flags);
 void mem_info(size_t *free_bytes, size_t *total);
+/* The same for the device at a place, current or not; used: by this process. */
+void mem_info_at(int place, size_t *used, size_t *total);
 /* Counts memory of a device that is allocated elsewhere, if there is so much. */
 int mem_count(int device, size_t bytes);
 void mem_count_always(int device, size_t bytes);
@@ -241,6 +248,16 @@ bool vmm_is_mapped(const void *at);
 
 bool ipc_any(void);    /* does another process share memory with this one? */
 void ipc_begins(void); /* from now on */
+/* ipc_race.c: races with other processes. Memory that is shared has a log of so many bytes, shared, too. */
+struct ipc_log;
+size_t ipc_log_bytes(void);
+/* Memory of this process is shared, and has this log. */
+void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes);
+void ipc_race_events(void); /* events are shared: nothing is compared */
+void ipc_race_forget(struct ipc_log *l); /* it is unmapped */
+/* The host may know more operations to be complete; all: the process ends. Before it can notify others. */
+void ipc_race_known(bool all);
+void ipc_registered(const void *at); /* memory of the program; other processes may have it, too */
 /* Handles of 64 bytes. pool: whose access counts, or NULL. */
 int ipc_export(const void *at, void *handle);
 int ipc_open(const void *handle, struct exec_access *pool, void **at);
@@ -284,6 +301,8 @@ struct launch {
 	bool programmatic;           /* may start before the previous launch of its stream ends */
 	uint64_t queue;              /* identifies the stream; set by stream_issue() */
 	const void *started;         /* the event to record when all blocks have begun; or NULL */
+	uint64_t launched;           /* by a kernel: see consan_launch_op(); else 0 */
+	struct conditions *conditions; /* of the graph that is launched, owned; or NULL */
 	void *params;                /* the parameter block, owned */
 	char reason[200];            /* why launch_check() refused it */
 };
@@ -298,6 +317,8 @@ int launch_run(const struct launch *l, struct order_op *op);
 /* Reports a launch that failed with this error before it ran, so that its kernel is not checked.
  * handle: what the program passed; l->func: the kernel, NULL if that is not one. Returns the error. */
 int launch_refused(const void *handle, const struct launch *l, int error);
+/* The same for a launch by a kernel. */
+int launch_refused_inside(const struct launch *l, int error);
 /* The same for the lookup of a kernel, by name or (name NULL) by handle. */
 int lookup_failed(const char *name, const void *handle, int error);
 int func_occupancy(struct func *f, int threads, size_t shared, int *blocks);
@@ -307,15 +328,21 @@ int func_max_cluster_size(const struct launch *l, int *size);
 int func_get_attribute(struct func *f, CUfunction_attribute a, int *value);
 int func_set_attribute(struct func *f, CUfunction_attribute a, int value);
 
+/* ---- what kernels ask of the device runtime (device_runtime.c) ---- */
+
+/* exec_observer.call, on the thread of the launch's task. */
+int device_runtime_call(struct exec_call *c);
+
 /* ---- the Python package (python.c) ---- */
 void python_end(void);      /* writes the remarks before the session is closed */
 
 /* ---- streams, events, graphs (stream.c, graph.c) ---- */
 
-enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_GRAPH, OP_RECORD, OP_FREE,
-	OP_WRITE, OP_WAIT,
+enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_LIBRARY, OP_GRAPH, OP_RECORD,
+	OP_FREE, OP_WRITE, OP_WAIT,
 	/* nodes of graphs only */
-	OP_EVENT_RECORD, OP_EVENT_WAIT, OP_ALLOC, OP_RELEASE };
+	OP_EVENT_RECORD, OP_EVENT_WAIT, OP_ALLOC, OP_RELEASE, OP_CONDITION,
+	OP_DEFAULTS };               /* begins the launch of a graph with conditions */
 /* A stream memory operation on a word of 4 or 8 bytes. */
 struct value {
 	void *at;
@@ -323,19 +350,30 @@ struct value {
 	unsigned bytes, condition;   /* of a wait: CU_STREAM_WAIT_VALUE_... */
 };
 int value_check(const struct value *v);
+/* A conditional node. The kernels of its launch set the value that decides which of its bodies run. */
+struct condition_node {
+	uint64_t handle;
+	int type;                    /* enum cudaGraphConditionalNodeType */
+	unsigned size;               /* of body */
+	struct graph **body;         /* owned */
+	struct conditions *values;   /* of the launch, owned; NULL in a graph */
+};
 struct op {
 	enum op_kind kind;
 	union {
 		struct launch launch;
 		struct copy copy;
 		struct fill fill;
-		struct { void (*call)(void *user); void *user; bool always; } host; /* always:
-				also after a fault */
+		struct { void (*call)(void *user); void *user; bool always, ours; } host; /* always:
+				also after a fault; ours: the program does not know of it */
+		struct library_call *library; /* owned by the operation, or by a graph */
 		struct graph *graph; /* a child graph, owned */
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
 		struct value value;
 		const void *event;   /* OP_EVENT_...: a handle */
 		struct { void *at; size_t bytes; } memory; /* OP_ALLOC, OP_RELEASE */
+		struct condition_node condition;
+		struct conditions *defaults; /* owned */
 	};
 };
 /* Not of a graph: its nodes are tasks of their own. order: the operation for libconsan/order. */
@@ -358,6 +396,7 @@ struct stream {
 	struct graph *capture;       /* operations go into this graph; NULL: into the queue */
 	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
+	bool per_thread;             /* a per-thread default stream */
 	bool has_line;               /* line is open */
 	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
@@ -381,7 +420,11 @@ int stream_free(struct stream *s);
 /* The stream of a handle, the default streams included; NULL: no such stream. */
 struct stream *stream_of(const void *handle);
 struct stream *stream_legacy(int device);
-struct stream *stream_per_thread(int device);
+/* The thread ends: its per-thread default streams are destroyed. */
+void stream_thread_ends(void);
+/* Calls of this thread that take stream 0 as its per-thread default stream: _ptsz and _ptds
+ * (entry_points.c). */
+extern _Thread_local int stream_calls_per_thread __attribute__((tls_model("initial-exec")));
 /* Takes ownership of the contents of op, which goes to the queue, or the graph of a capture.
  * blocking: of a call without a stream, such as cudaMemcpy(). Copies and fills return as
  * "API Synchronization Behavior" of the CUDA Runtime API says: those to and from pageable memory are
@@ -425,12 +468,17 @@ struct node {
 	void **args;                 /* pointers into op.launch.params, made when they are asked for */
 	bool off;                    /* disabled in an executable graph */
 };
+/* The variable of a conditional node, which cudaGraphConditionalHandleCreate() made. */
+struct condition { uint64_t handle; uint32_t start; bool assigned; };
 struct user_object;
 struct graph {
 	VEC(struct node *) node;
 	VEC(struct user_object *) object; /* each as often as the graph holds it */
 	bool executable;
 	unsigned long long id;
+	VEC(struct condition) condition;
+	struct conditions *values;   /* executable: of its conditions and those of its child graphs, owned; or
+					NULL */
 	struct graph *launch_of;     /* a copy that is launched: the executable graph */
 	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
 					reference */
@@ -476,22 +524,70 @@ struct caller;
 struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
 	struct order_op *order);
 int graph_launch(const void *exec, const void *stream);
+/* Adds the nodes of a graph that is part of the task, an OP_GRAPH or OP_CONDITION that has run. in: the
+ * operation that they are part of. Under the lock of the queue. */
+void graph_expand_inside(const struct graph *g, struct task *t, struct order_op *in);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* ---- conditional nodes (condition.c) ---- */
+
+int condition_new(struct graph *g, uint32_t start, unsigned flags, uint64_t *handle);
+/* Makes the node with empty bodies. */
+int condition_node(uint64_t handle, int type, unsigned size, struct condition_node *out);
+struct condition_node condition_dup(const struct condition_node *n);
+void condition_free(struct condition_node *n);
+/* The values of the conditions of a graph, in device memory: each executable graph has its own. NULL: it
+ * has no conditions. */
+struct conditions *conditions_of(const struct graph *g);
+struct conditions *conditions_get(struct conditions *c);
+void conditions_put(struct conditions *c);
+void conditions_assign(struct conditions *c); /* a launch of the graph begins */
+uint32_t *condition_at(const struct conditions *c, uint64_t handle); /* NULL: unknown */
+/* The body that is next, after `rounds` ones; NULL: none. */
+struct graph *condition_next(const struct condition_node *n, unsigned rounds);
 
 /* ---- happens-before of the host API (hb.c) ---- */
 
 struct order *hb(void); /* after device_ready() */
+/* To be called when this thread ends. */
+void hb_thread(void);
+/* A call that issues an operation, or releases memory, begins. It lasts a moment if other threads make
+ * calls, so that what no synchronization orders overlaps: that is found. */
+void hb_begin(void);
+/* Memory is released by a call that hb_begin() began and that has waited for the devices. */
+void hb_released(const void *at);
 order_line hb_line(struct stream *s);
 void hb_stream_closed(struct stream *s);
 /* An operation is issued; the caller owns the result. */
 struct order_op *hb_issue(struct stream *s, const struct op *op);
 struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
 	size_t nafter, const struct op *op);
-/* It has run: tells the accesses of a copy or fill. */
+/* Of one that is issued while `in` runs, as part of it. */
+struct order_op *hb_issue_inside(struct order_op *in, struct order_op *const *after, size_t nafter,
+	bool last, const struct op *op, const struct caller *from);
+/* It has run: reports the accesses of a copy or fill. */
 void hb_done(struct order_op *o, const struct op *op);
+/* Bytes that a library call or an operator of a framework reads or writes: `slices` of `rows` of `width`
+ * bytes, at these distances; each row has `grow` bytes more than the one before. */
+struct hb_span {
+	const void *at;
+	size_t width, pitch, rows, slice, slices;
+	long grow;
+	size_t write; /* a flag; _torch.py packs eight words */
+};
+void hb_accesses(struct order_op *o, const struct hb_span *span, size_t n);
 /* The call that issued it returns: what the host knows (order/calls.def). */
 void hb_returned(const struct order_op *o, const struct op *op, bool blocking);
+enum hb_returns {
+	HB_AT_ONCE,  /* the host does not know that the operator is complete */
+	HB_DONE,     /* it does */
+	HB_DONE_NOW, /* it does with current drivers, though nothing promises it */
+};
+/* An operator of a framework was executed by the host in place of a kernel of this stream; with: and in the
+ * order of that one, too; may be NULL. In an operation, it is a part of that. */
+void hb_operator(struct stream *s, struct stream *with, const char *name, const struct hb_span *span,
+	size_t n, enum hb_returns returns);
 /* cudaMallocAsync() */
 void hb_alloc(struct stream *s, void *at, size_t bytes);
 /* cudaFreeAsync() takes effect. False: the memory is to be released now; else it is as soon as no

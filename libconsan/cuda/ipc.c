@@ -30,6 +30,7 @@ struct ipc_memory {
 	uint64_t inode;
 	unsigned opened;             /* of another process: how often; 0: ours */
 	struct exec_access *access;  /* of another process */
+	struct ipc_log *log;         /* ipc_race.c; NULL: none */
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct ipc_memory) shared;
@@ -44,6 +45,20 @@ void ipc_begins(void)
 {
 	any = true;
 	mem_of_other_process();
+}
+
+void ipc_registered(const void *at)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	unsigned long long from, to;
+	char line[512], how[8];
+
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "%llx-%llx %7s", &from, &to, how) == 3 && (uintptr_t)at - from < to - from
+				&& how[3] == 's')
+			ipc_begins();
+	if (f)
+		fclose(f);
 }
 
 static size_t span(size_t bytes)
@@ -103,7 +118,7 @@ static void make_shared(void *user)
 	const size_t n = span(m->bytes);
 	char *copy;
 
-	m->fd = make_file("consan-ipc", n, &m->inode);
+	m->fd = make_file("consan-ipc", n + span(ipc_log_bytes()), &m->inode);
 	if (m->fd < 0)
 		return;
 	copy = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
@@ -116,6 +131,21 @@ static void make_shared(void *user)
 		return;
 	close(m->fd);
 	m->fd = -1;
+}
+
+/* Its accesses are compared with those of the other processes. The caller holds the lock. */
+static void watch(struct ipc_memory *m)
+{
+	void *log;
+
+	if (m->log)
+		return;
+	log = mmap(NULL, span(ipc_log_bytes()), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd,
+		(off_t)span(m->bytes));
+	if (log == MAP_FAILED)
+		return;
+	m->log = log;
+	ipc_race_watch(m->log, m->at, m->bytes);
 }
 
 int ipc_export(const void *at, void *out)
@@ -140,11 +170,12 @@ int ipc_export(const void *at, void *out)
 		engine_still(make_shared, &new);
 		if (new.fd >= 0)
 			vec_push(&shared, new);
-		m = new.fd >= 0 ? &new : NULL;
+		m = new.fd >= 0 ? &shared.at[shared.n - 1] : NULL;
 	}
 	if (m && m->opened)
 		m = NULL;
 	if (m) {
+		watch(m);
 		memset(out, 0, sizeof(cudaIpcMemHandle_t));
 		*h = (struct handle){ .pid = getpid(), .fd = m->fd, .device = consan_mem_device(base),
 			.inode = m->inode, .bytes = bytes };
@@ -195,6 +226,7 @@ int ipc_open(const void *handle, struct exec_access *pool, void **out)
 	consan_mem_map(m.at, m.bytes, device_check(h->device) ? 0 : (unsigned)h->device,
 		pool ? pool : m.access, false);
 	vec_push(&shared, m);
+	watch(&shared.at[shared.n - 1]);
 	*out = m.at;
 	pthread_mutex_unlock(&lock);
 	ipc_begins();
@@ -204,6 +236,10 @@ int ipc_open(const void *handle, struct exec_access *pool, void **out)
 /* No longer shared; the caller holds the lock. */
 static void forget(struct ipc_memory *m)
 {
+	if (m->log) {
+		ipc_race_forget(m->log);
+		munmap(m->log, span(ipc_log_bytes()));
+	}
 	if (m->opened) {
 		consan_mem_unmap(device_session(), m->at);
 		munmap(m->at, span(m->bytes));
@@ -271,6 +307,7 @@ int ipc_export_event(const void *event, void *out)
 	*h = (struct handle){ .pid = getpid(), .fd = m->shared_fd, .device = m->device, .flags = m->flags,
 		.inode = m->shared_inode };
 	memcpy(h->magic, event_magic, sizeof h->magic);
+	ipc_race_events();
 	ipc_begins();
 	return 0;
 }
@@ -318,6 +355,7 @@ int ipc_open_event(const void *handle, struct cuda_event **out)
 		return cudaErrorMapBufferObjectFailed;
 	}
 	*out = m;
+	ipc_race_events();
 	ipc_begins();
 	return 0;
 }
@@ -374,7 +412,7 @@ int ipc_record(struct cuda_event *m, const void *stream)
 	m->recorded_as = atomic_fetch_add(&m->shared->issued, 1) + 1;
 	op.host.call = signal_others;
 	op.host.user = new_step(m, m->recorded_as);
-	op.host.always = true;
+	op.host.always = op.host.ours = true;
 	return stream_issue(stream, &op, false);
 }
 
@@ -392,7 +430,7 @@ int ipc_stream_wait(const struct cuda_event *m, const void *stream)
 		hb_device_waited(d);
 	op.host.call = wait_for_others;
 	op.host.user = new_step(m, atomic_load(&m->shared->issued));
-	op.host.always = true;
+	op.host.always = op.host.ours = true;
 	return stream_issue(stream, &op, false);
 }
 

@@ -249,6 +249,15 @@ int launch_refused(const void *handle, const struct launch *l, int error)
 	return error;
 }
 
+int launch_refused_inside(const struct launch *l, int error)
+{
+	const char *kernel = l->func ? l->func->name : "(unknown kernel)";
+
+	report(kernel, true, "a launch by a kernel was refused", error);
+	api_refused_inside(kernel, error, l->reason);
+	return error;
+}
+
 int lookup_failed(const char *name, const void *handle, int error)
 {
 	const char *kernel = name ? name : name_of(handle);
@@ -273,7 +282,7 @@ int launch_run(const struct launch *l, struct order_op *op)
 	memcpy(x.block, l->block, sizeof x.block);
 	memcpy(x.cluster, l->cluster, sizeof x.cluster);
 	memcpy(x.preferred, l->preferred, sizeof x.preferred);
-	switch (device_launch(&x, op, &e)) {
+	switch (device_launch(&x, op, l->launched, &e)) {
 	case CONSAN_OK:
 		return 0;
 	case CONSAN_FAULT:

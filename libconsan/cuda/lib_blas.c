@@ -99,33 +99,34 @@ static int copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, 
 	return error ? BLAS_INVALID_VALUE : BLAS_SUCCESS;
 }
 
-#define COPIES(set, get, kind) \
-	CALL(int, cublas##set##Vector, int n, int bytes, const void *x, int incx, void *y, \
-		int incy) \
+#define COPIES(set, end, I, kind) \
+	CALL(int, cublas##set##Vector##end, I n, I bytes, const void *x, I incx, void *y, I incy) \
 	{ \
 		return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, \
 			NULL, false); \
 	} \
-	CALL(int, cublas##set##VectorAsync, int n, int bytes, const void *x, int incx, void *y, \
-		int incy, void *stream) \
+	CALL(int, cublas##set##VectorAsync##end, I n, I bytes, const void *x, I incx, void *y, \
+		I incy, void *stream) \
 	{ \
 		return copy(y, (size_t)incy * bytes, x, (size_t)incx * bytes, bytes, n, kind, \
 			stream, true); \
 	} \
-	CALL(int, cublas##set##Matrix, int rows, int cols, int bytes, const void *a, int lda, \
-		void *b, int ldb) \
+	CALL(int, cublas##set##Matrix##end, I rows, I cols, I bytes, const void *a, I lda, \
+		void *b, I ldb) \
 	{ \
 		return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, \
 			cols, kind, NULL, false); \
 	} \
-	CALL(int, cublas##set##MatrixAsync, int rows, int cols, int bytes, const void *a, int lda, \
-		void *b, int ldb, void *stream) \
+	CALL(int, cublas##set##MatrixAsync##end, I rows, I cols, I bytes, const void *a, I lda, \
+		void *b, I ldb, void *stream) \
 	{ \
 		return copy(b, (size_t)ldb * bytes, a, (size_t)lda * bytes, (size_t)rows * bytes, \
 			cols, kind, stream, true); \
 	}
-COPIES(Set, , cudaMemcpyHostToDevice)
-COPIES(Get, , cudaMemcpyDeviceToHost)
+COPIES(Set, , int, cudaMemcpyHostToDevice)
+COPIES(Get, , int, cudaMemcpyDeviceToHost)
+COPIES(Set, _64, int64_t, cudaMemcpyHostToDevice)
+COPIES(Get, _64, int64_t, cudaMemcpyDeviceToHost)
 
 /* ---- operands ---- */
 
@@ -162,4 +163,21 @@ void blas_matrix(struct library_call *call, bool write, const void *at, long row
 	if (rows > 0 && columns > 0)
 		library_span(call, write, at, (size_t)rows * bytes, (size_t)ld * bytes,
 			(size_t)columns, 0, 1);
+}
+
+void blas_triangle(struct library_call *call, bool write, const void *at, bool upper, bool unit, long n,
+	long ld, size_t bytes)
+{
+	const char *from = at;
+	const long columns = unit ? n - 1 : n; /* upper: one element more in each; lower: one less */
+	struct hb_span *s;
+
+	if (columns <= 0)
+		return;
+	if (unit)
+		from += upper ? (size_t)ld * bytes : bytes;
+	library_span(call, write, from, upper ? bytes : (size_t)columns * bytes,
+		(size_t)(upper ? ld : ld + 1) * bytes, (size_t)columns, 0, 1);
+	s = &call->span[call->nspans - 1];
+	s->grow = upper ? (long)bytes : -(long)bytes;
 }

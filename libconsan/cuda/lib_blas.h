@@ -35,6 +35,10 @@ void blas_vector(struct library_call *call, bool write, const void *at, long n, 
 void blas_matrix(struct library_call *call, bool write, const void *at, long rows, long columns,
 	long ld, size_t bytes);
 
+/* Half of a matrix of n x n; unit: without its diagonal. */
+void blas_triangle(struct library_call *call, bool write, const void *at, bool upper, bool unit, long n,
+	long ld, size_t bytes);
+
 /* Elements, by cudaDataType. */
 enum {
 	EL_R32 = 0,

@@ -142,64 +142,87 @@ void library_span(struct library_call *call, bool write, const void *at, size_t 
 {
 	if (width && rows && slices)
 		call->span[call->nspans++] =
-			(struct library_span){ at, width, pitch, rows, slice, slices, write };
+			(struct hb_span){ at, width, pitch, rows, slice, slices, 0, write };
 }
 
-int library_accesses(const void *stream, const char *name, const struct library_span *span,
-	unsigned n)
+/* Can the device access all of it? */
+static int check(const struct library_call *call, const struct hb_span *s)
 {
-	(void)stream;
-	for (unsigned k = 0; k < n; k++) {
-		const struct library_span *s = span + k;
-		size_t bytes = (s->slices - 1) * s->slice + (s->rows - 1) * s->pitch + s->width;
+	const size_t last = (s->slices - 1) * s->slice + (s->rows - 1) * s->pitch;
+	const size_t bytes = last + (size_t)((long)s->width + (long)(s->rows - 1) * s->grow);
 
-		if (!mem_check(s->at, bytes))
-			continue;
-		remark(REMARK_NOTE,
-			"%s %s %zu B at %p, which are in no allocation that the device can access",
-			name, s->write ? "writes" : "reads", bytes, s->at);
-		return cudaErrorIllegalAddress;
+	if (!mem_check(s->at, bytes))
+		return 0;
+	remark(REMARK_NOTE,
+		"%s %s %zu B at %p, which are in no allocation that the device can access",
+		call->name, s->write ? "writes" : "reads", bytes, s->at);
+	return cudaErrorIllegalAddress;
+}
+
+static int check_all(const struct library_call *call)
+{
+	int error = 0;
+
+	for (unsigned k = 0; k < call->nspans && !error; k++)
+		error = check(call, call->span + k);
+	return error;
+}
+
+struct told { const struct library_call *call; int error; VEC(struct hb_span) spans; };
+
+static void tell(void *user, const struct hb_span *s)
+{
+	struct told *t = user;
+
+	t->error = t->error ? t->error : check(t->call, s);
+	vec_push(&t->spans, *s);
+}
+
+int library_run(struct library_call *call, struct order_op *order)
+{
+	struct told t = { .call = call, .error = check_all(call) };
+
+	for (unsigned k = 0; k < call->nspans; k++)
+		vec_push(&t.spans, call->span[k]);
+	if (call->more && !t.error)
+		call->more(call, tell, &t);
+	if (!t.error) {
+		call->run(call);
+		hb_accesses(order, t.spans.at, t.spans.n);
 	}
-	return 0;
+	vec_free(&t.spans);
+	return t.error;
 }
 
-struct pending { bool kept; _Alignas(max_align_t) unsigned char call[]; };
-
-static void run(void *user)
+struct library_call *library_get(struct library_call *call)
 {
-	struct pending *p = user;
-	struct library_call *call = (struct library_call *)p->call;
+	call->users++;
+	return call;
+}
 
-	call->run(call);
-	if (p->kept)
-		return;
-	if (call->drop)
-		call->drop(call);
-	free(p);
+void library_put(struct library_call *call)
+{
+	if (!--call->users)
+		free(call);
 }
 
 int library_issue(struct library_call *call, size_t bytes)
 {
-	struct op op = { .kind = OP_HOST };
 	const struct stream *s = stream_of(call->stream);
 	int error = device_ready();
-	struct pending *p;
+	struct op op = { .kind = OP_LIBRARY };
 
 	if (!error && !s)
 		error = cudaErrorInvalidResourceHandle;
 	if (!error)
-		error = library_accesses(call->stream, call->name, call->span, call->nspans);
-	if (error) {
-		if (call->drop)
-			call->drop(call);
+		error = check_all(call);
+	if (error)
 		return error;
-	}
-	count(call->name);
-	p = base_alloc(sizeof *p + bytes);
-	p->kept = s->capture != NULL; /* a graph may run it any number of times */
-	memcpy(p->call, call, bytes);
-	op.host.call = run;
-	op.host.user = p;
+	if (!call->part)
+		count(call->name);
+	op.library = base_alloc(bytes);
+	memcpy(op.library, call, bytes);
+	op.library->users = 1;
 	return stream_issue(call->stream, &op, false);
 }
 

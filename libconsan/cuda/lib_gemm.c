@@ -1,7 +1,9 @@
 /* lib_gemm: see lib_gemm.h. The operands are converted to one type, which a BLAS multiplies: float,
  * or double for doubles and for integers, whose sums it holds exactly. */
 #include "lib_gemm.h"
+#include "lib_routine.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,18 +137,44 @@ static void multiply(struct library_call *call)
 
 /* ---- what it accesses ---- */
 
-static void accesses(struct product *p, const struct matrix *m, bool write)
+/* The bytes of one matrix, or of all of a batch. */
+static struct hb_span span_of(const struct matrix *m, const void *at, int batch, bool write)
 {
 	const size_t bytes = element_bytes(m->type);
 	const long width = m->row_major ? m->columns : m->rows;
 	const long lines = m->row_major ? m->rows : m->columns;
 
+	return (struct hb_span){ at, (size_t)width * bytes, (size_t)m->ld * bytes, (size_t)lines,
+		(size_t)m->stride * bytes, m->stride ? (size_t)batch : 1, 0, write };
+}
+
+static void accesses(struct product *p, const struct matrix *m, bool write)
+{
+	const struct hb_span s = span_of(m, m->at, p->batch, write);
+
 	if (m->array)
-		/* the matrices are known only when its turn has come: they are not noted */
 		library_span(&p->call, false, m->at, sizeof(void *) * (size_t)p->batch, 0, 1, 0, 1);
-	else if (m->stride >= 0 && width > 0 && lines > 0)
-		library_span(&p->call, write, m->at, (size_t)width * bytes, (size_t)m->ld * bytes,
-			(size_t)lines, (size_t)m->stride * bytes, m->stride ? (size_t)p->batch : 1);
+	else if (m->stride >= 0)
+		library_span(&p->call, write, m->at, s.width, s.pitch, s.rows, s.slice, s.slices);
+}
+
+/* Addresses in arrays are known only when the turn of the call has come. */
+static void more_accesses(const struct library_call *call,
+	void (*tell)(void *user, const struct hb_span *span), void *user)
+{
+	const struct product *p = (const struct product *)call;
+	const struct matrix *matrix[] = { &p->a, &p->b, &p->c };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(matrix); i++)
+		for (int k = 0; k < p->batch && matrix[i]->array; k++) {
+			struct matrix one = *matrix[i];
+			struct hb_span s;
+
+			one.stride = 0;
+			s = span_of(&one, matrix_at(matrix[i], k), 1, i == 2);
+			if (s.width && s.rows && (i == 2 || depth(p)))
+				tell(user, &s);
+		}
 }
 
 static void note_accesses(struct product *p)
@@ -200,32 +228,37 @@ int product_issue(struct product *p)
 	if (!p->d.rows || !p->d.columns || !p->batch)
 		return BLAS_SUCCESS;
 	p->call.run = multiply;
+	p->call.more = p->a.array || p->b.array || p->c.array ? more_accesses : NULL;
 	note_accesses(p);
 	return blas_status(library_issue(&p->call, sizeof *p));
 }
 
 /* ---- the calls of cuBLAS ---- */
 
-struct shape { int op_a, op_b, m, n, k; };
+struct shape { int op_a, op_b; int64_t m, n, k; };
 
-static struct matrix operand(const void *at, int type, int op, int rows, int columns, int ld,
-	long long stride, bool array)
+static struct matrix operand(const void *at, int type, int op, int64_t rows, int64_t columns,
+	int64_t ld, long long stride, bool array)
 {
-	return (struct matrix){ at, type, op == BLAS_N ? rows : columns,
-		op == BLAS_N ? columns : rows, ld, stride, false, array };
+	return (struct matrix){ at, type, (int)(op == BLAS_N ? rows : columns),
+		(int)(op == BLAS_N ? columns : rows), ld, stride, false, array };
 }
 
 static int gemm_ex(const char *name, void *handle, struct shape s, int scale_type,
-	const void *alpha, const void *a, int ta, int lda, long long sa, const void *b, int tb,
-	int ldb, long long sb, const void *beta, void *c, int tc, int ldc, long long sc, int batch,
-	bool array)
+	const void *alpha, const void *a, int ta, int64_t lda, long long sa, const void *b, int tb,
+	int64_t ldb, long long sb, const void *beta, void *c, int tc, int64_t ldc, long long sc,
+	int64_t batch, bool array)
 {
 	const struct blas *h = blas_of(handle);
-	struct product p = { .call.name = name, .op_a = s.op_a, .op_b = s.op_b, .batch = batch,
+	struct product p = { .call.name = name, .op_a = s.op_a, .op_b = s.op_b, .batch = (int)batch,
 		.scale_type = scale_type };
 
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
+	if (s.m > INT_MAX || s.n > INT_MAX || s.k > INT_MAX || batch > INT_MAX) {
+		library_refused(name, "for sizes of more than 31 bits");
+		return BLAS_NOT_SUPPORTED;
+	}
 	if (s.m < 0 || s.n < 0 || s.k < 0 || !alpha || !beta)
 		return BLAS_INVALID_VALUE;
 	p.call.stream = h->stream;
@@ -239,69 +272,74 @@ static int gemm_ex(const char *name, void *handle, struct shape s, int scale_typ
 	return product_issue(&p);
 }
 
-typedef const void *P;
-#define SHAPE void *h, int ta, int tb, int m, int n, int k
+#define SHAPE(I) void *h, int ta, int tb, I m, I n, I k
 #define GIVEN (struct shape){ ta, tb, m, n, k }
-#define GEMM(name, t) \
-	CALL(int, name, SHAPE, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc) \
+#define GEMM(name, I, t) \
+	CALL(int, name, SHAPE(I), P alpha, P a, I lda, P b, I ldb, P beta, void *c, I ldc) \
 	{ \
 		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, \
 			t, ldc, 0, 1, false); \
 	}
-#define STRIDED(name, t) \
-	CALL(int, name, SHAPE, P alpha, P a, int lda, long long sa, P b, int ldb, long long sb, \
-		P beta, void *c, int ldc, long long sc, int batch) \
+#define STRIDED(name, I, t) \
+	CALL(int, name, SHAPE(I), P alpha, P a, I lda, long long sa, P b, I ldb, long long sb, \
+		P beta, void *c, I ldc, long long sc, I batch) \
 	{ \
 		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, sa, b, t, ldb, sb, beta, \
 			c, t, ldc, sc, batch, false); \
 	}
-#define BATCHED(name, t) \
-	CALL(int, name, SHAPE, P alpha, P a, int lda, P b, int ldb, P beta, void *c, int ldc, \
-		int batch) \
+#define BATCHED(name, I, t) \
+	CALL(int, name, SHAPE(I), P alpha, P a, I lda, P b, I ldb, P beta, void *c, I ldc, \
+		I batch) \
 	{ \
 		return gemm_ex(__func__, h, GIVEN, t, alpha, a, t, lda, 0, b, t, ldb, 0, beta, c, \
 			t, ldc, 0, batch, true); \
 	}
-#define TYPES(X, end) \
-	X(cublasS##end, EL_R32) \
-	X(cublasD##end, EL_R64) X(cublasC##end, EL_C32) X(cublasZ##end, EL_C64)
-TYPES(GEMM, gemm_v2)
-GEMM(cublasHgemm, EL_R16)
-GEMM(cublasCgemm3m, EL_C32)
-GEMM(cublasZgemm3m, EL_C64)
-TYPES(STRIDED, gemmStridedBatched)
-STRIDED(cublasHgemmStridedBatched, EL_R16)
-TYPES(BATCHED, gemmBatched)
-BATCHED(cublasHgemmBatched, EL_R16)
+#define SDCZ(X, end) \
+	BOTH(X, cublasS##end, EL_R32) \
+	BOTH(X, cublasD##end, EL_R64) BOTH(X, cublasC##end, EL_C32) BOTH(X, cublasZ##end, EL_C64)
+SDCZ(GEMM, gemm_v2)
+BOTH(GEMM, cublasHgemm, EL_R16)
+BOTH(GEMM, cublasCgemm3m, EL_C32)
+BOTH(GEMM, cublasZgemm3m, EL_C64)
+SDCZ(STRIDED, gemmStridedBatched)
+BOTH(STRIDED, cublasHgemmStridedBatched, EL_R16)
+SDCZ(BATCHED, gemmBatched)
+BOTH(BATCHED, cublasHgemmBatched, EL_R16)
 
-#define EX(name, scale) \
-	CALL(int, name, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, \
-		void *c, int ct, int ldc) \
+#define EX(name, I, scale) \
+	CALL(int, name, SHAPE(I), P alpha, P a, int at, I lda, P b, int bt, I ldb, P beta, \
+		void *c, int ct, I ldc) \
 	{ \
 		return gemm_ex(__func__, h, GIVEN, scale, alpha, a, at, lda, 0, b, bt, ldb, 0, \
 			beta, c, ct, ldc, 0, 1, false); \
 	}
-EX(cublasSgemmEx, EL_R32)
-EX(cublasCgemmEx, EL_C32)
+BOTH(EX, cublasSgemmEx, EL_R32)
+BOTH(EX, cublasCgemmEx, EL_C32)
 
-CALL(int, cublasGemmEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta, void *c,
-	int ct, int ldc, int compute, int algorithm)
-{
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b,
-		bt, ldb, 0, beta, c, ct, ldc, 0, 1, false);
-}
+#define GEMM_EX(name, I, none) \
+	CALL(int, name, SHAPE(I), P alpha, P a, int at, I lda, P b, int bt, I ldb, P beta, void *c, \
+		int ct, I ldc, int compute, int algorithm) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b, \
+			bt, ldb, 0, beta, c, ct, ldc, 0, 1, false); \
+	}
+BOTH(GEMM_EX, cublasGemmEx, )
 
-CALL(int, cublasGemmBatchedEx, SHAPE, P alpha, P a, int at, int lda, P b, int bt, int ldb, P beta,
-	void *c, int ct, int ldc, int batch, int compute, int algorithm)
-{
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b,
-		bt, ldb, 0, beta, c, ct, ldc, 0, batch, true);
-}
+#define BATCHED_EX(name, I, none) \
+	CALL(int, name, SHAPE(I), P alpha, P a, int at, I lda, P b, int bt, I ldb, P beta, \
+		void *c, int ct, I ldc, I batch, int compute, int algorithm) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, 0, b, \
+			bt, ldb, 0, beta, c, ct, ldc, 0, batch, true); \
+	}
+BOTH(BATCHED_EX, cublasGemmBatchedEx, )
 
-CALL(int, cublasGemmStridedBatchedEx, SHAPE, P alpha, P a, int at, int lda, long long sa, P b,
-	int bt, int ldb, long long sb, P beta, void *c, int ct, int ldc, long long sc, int batch,
-	int compute, int algorithm)
-{
-	return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, sa,
-		b, bt, ldb, sb, beta, c, ct, ldc, sc, batch, false);
-}
+#define STRIDED_EX(name, I, none) \
+	CALL(int, name, SHAPE(I), P alpha, P a, int at, I lda, long long sa, P b, \
+		int bt, I ldb, long long sb, P beta, void *c, int ct, I ldc, long long sc, I batch, \
+		int compute, int algorithm) \
+	{ \
+		return gemm_ex(__func__, h, GIVEN, product_scale_type(compute, ct), alpha, a, at, lda, sa, \
+			b, bt, ldb, sb, beta, c, ct, ldc, sc, batch, false); \
+	}
+BOTH(STRIDED_EX, cublasGemmStridedBatchedEx, )

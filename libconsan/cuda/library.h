@@ -10,22 +10,20 @@
 
 #include "internal.h"
 
-/* Bytes that a call reads or writes: `slices` of `rows` of `width` bytes, at these distances. */
-struct library_span {
-	const void *at;
-	size_t width, pitch, rows, slice, slices;
-	bool write;
-};
 enum { LIBRARY_SPANS = 8 };
 
 /* The beginning of what a call needs when its turn on the stream has come. */
 struct library_call {
 	const char *name;            /* of the function that the program called */
+	bool part;                   /* of a call that another operation completes, which is counted */
 	const void *stream;
 	void (*run)(struct library_call *call);
-	void (*drop)(struct library_call *call); /* frees what it owns; may be NULL */
-	struct library_span span[LIBRARY_SPANS];
+	struct hb_span span[LIBRARY_SPANS];
 	unsigned nspans;
+	/* What is known only when the turn has come: tells more spans. May be NULL. */
+	void (*more)(const struct library_call *call,
+		void (*tell)(void *user, const struct hb_span *span), void *user);
+	_Atomic unsigned users;      /* operations that have this call: of streams and graphs */
 };
 
 /* Notes bytes that a call will access; nothing if there are none. */
@@ -34,11 +32,11 @@ void library_span(struct library_call *call, bool write, const void *at, size_t 
 /* Puts a call of `bytes` bytes, which are copied, on its stream; it is counted. Returns an enum
  * cudaError: invalid handles, a device after a fault, or bytes of no allocation. */
 int library_issue(struct library_call *call, size_t bytes);
-/* The library call `name` reads and writes these bytes on this stream. Called when the call is
- * issued, in the order of the program's calls. Returns 0, or an error for bytes that the device
- * cannot access. */
-int library_accesses(const void *stream, const char *name, const struct library_span *span,
-	unsigned n);
+/* Runs the call of an operation, and tells libconsan/order what it accessed. Returns an enum cudaError:
+ * bytes of no allocation. */
+int library_run(struct library_call *call, struct order_op *order);
+struct library_call *library_get(struct library_call *call); /* one more user */
+void library_put(struct library_call *call);
 void library_wait(const void *stream); /* until the calls issued to it are done */
 
 /* A function of a library of the distribution; NULL: it is not installed, reported once. */

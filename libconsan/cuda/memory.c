@@ -1,7 +1,8 @@
 /* memory: allocations, copies and fills. Device memory is host memory that kernels may
  * access, so a copy is a memmove() after its ranges are checked. */
-#include "internal.h"
+#include "queue.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -85,7 +86,8 @@ void mem_of_other_process(void)
 
 	if (!atomic_flag_test_and_set(&said))
 		remark(REMARK_NOTE, "memory is shared with another process: its accesses are not checked "
-			"against those of this one");
+			"against those of this one, but for those of operations to memory of cudaIpcGetMemHandle() that "
+			"no kernel uses to synchronize and no shared event orders");
 }
 
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind)
@@ -163,11 +165,17 @@ void mem_release(void *at)
 		in_use[device] -= bytes;
 }
 
-static int release(void *at, bool host)
+/* waits: the call waits for the device, which orders the program's operations. */
+static int release(void *at, bool host, bool waits)
 {
-	int error = at ? stream_sync_all(-1) : device_ready();
+	int error = device_ready();
 
 	if (error || !at)
+		return error;
+	hb_begin();
+	error = waits ? stream_sync_all(-1) : engine_wait_all(-1);
+	hb_released(error ? NULL : at);
+	if (error)
 		return error;
 	error = forget(at, host);
 	if (!error)
@@ -209,19 +217,39 @@ int mem_free_async(void *at, const void *stream)
 
 /* CUDA forbids cudaFree() during most captures. PyTorch without its caching allocator calls it for
  * buffers of the graph, which the graph's launches use: these stay allocated. */
-int mem_free(void *at)
+static int free_memory(void *at, bool waits)
 {
 	if (at && stream_any_capture())
 		return mem_check(at, 1) ? cudaErrorInvalidValue : 0;
 	/* after a fault: PyTorch's destructors of tensors throw, which ends the process */
 	if (consan_python_program() && device_session() && device_ready())
 		return 0;
-	return release(at, false);
+	return release(at, false, waits);
+}
+
+int mem_free(void *at)
+{
+	return free_memory(at, true);
+}
+
+/* Does PyTorch's allocator call? consan switches its caching off (libconsan/python/consan_setup.py), so
+ * that it returns what it would keep otherwise, without waiting for the device. */
+static bool is_cache(const void *caller)
+{
+	Dl_info info;
+
+	return consan_python_program() && dladdr(caller, &info) && info.dli_fname
+		&& strstr(info.dli_fname, "libc10_cuda");
+}
+
+int mem_free_from(void *at, const void *caller)
+{
+	return free_memory(at, !is_cache(caller));
 }
 
 int mem_free_host(void *at)
 {
-	return release(at, true);
+	return release(at, true, true);
 }
 
 int mem_register(void *at, size_t bytes, unsigned flags)
@@ -236,6 +264,7 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 		return cudaErrorHostMemoryAlreadyRegistered;
 	consan_mem_register(device_session(), at, bytes);
 	guard_add(at, bytes);
+	ipc_registered(at);
 	keep_flags(at, flags | cudaHostRegisterMapped);
 	return 0;
 }
@@ -272,6 +301,15 @@ void mem_info(size_t *free_bytes, size_t *total)
 {
 	*total = memory_total();
 	*free_bytes = *total - in_use[device_now()];
+}
+
+void mem_info_at(int place, size_t *used, size_t *total)
+{
+	*total = memory_total();
+	*used = 0;
+	for (int d = 0; d < device_count(); d++)
+		if (device_place(d) == place)
+			*used = in_use[d];
 }
 
 /* Mappings may lie side by side. */

@@ -1,12 +1,13 @@
 # interposition of the CUDA runtime and driver: preloaded into the program under test
 CUDA_SRC = $(addprefix libconsan/cuda/, \
-	api_error.c context.c deadlock.c device.c drv_context.c drv_device.c drv_graph.c drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
-	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c image.c jump.c launch.c \
-	lib_blas.c lib_call.c lib_element.c lib_fft.c lib_gemm.c lib_levels.c lib_lt.c lib_rand.c lib_refuse.c \
-	logs.c memory.c no_ptx.c nvtx.c op.c \
+	api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
+	drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
+	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c image.c inside.c jump.c launch.c \
+	lib_blas.c lib_call.c lib_dnn.c lib_element.c lib_fft.c lib_gemm.c lib_levels.c lib_lt.c lib_rand.c lib_refuse.c lib_routine.c \
+	logs.c memory.c no_ptx.c nvml.c nvtx.c op.c \
 	python.c queue.c redirect.c region.c rt_device.c rt_graph.c rt_graph_memory.c rt_graph_node.c rt_launch.c rt_memory.c rt_module.c \
 	rt_stream.c stream.c stripped.c)
-CUDA_SRC += $(addprefix libconsan/cuda/, api_batch.c api_ipc.c array.c drv_array.c rt_array.c texture.c ipc.c multicast.c vmm.c)
+CUDA_SRC += $(addprefix libconsan/cuda/, api_batch.c api_ipc.c array.c drv_array.c rt_array.c texture.c ipc.c ipc_race.c multicast.c vmm.c)
 CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 
 # The functions have the parameters of CUDA's prototypes, used or not.
@@ -23,5 +24,7 @@ $(BUILD)/libconsan-cuda.so: $(CUDA_OBJ) $(BUILD)/libconsan.a
 		$(foreach f,$(GUARDED),-Wl$(comma)--defsym=$(f)=guard_$(f)) -Wl$(comma)--defsym=_Exit=guard__exit \
 		-Wl,-soname,libcuda.so.1 -Wl,-z,initfirst $(if $(SAN),,-Wl$(comma)-z$(comma)defs) \
 		-Wl,-Bsymbolic -Wl,--exclude-libs,ALL -Wl,--wrap=stdin $(LIBS_STATIC)
-$(BUILD)/libcuda.so.1 $(BUILD)/libcuda.so: $(BUILD)/libconsan-cuda.so
+# programs open these files, and get the library that is already loaded
+CUDA_NAMES = libcuda.so.1 libcuda.so libnvidia-ml.so.1 libnvidia-ml.so
+$(CUDA_NAMES:%=$(BUILD)/%): $(BUILD)/libconsan-cuda.so
 	$(V)ln -sf $(<F) $@

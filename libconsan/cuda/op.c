@@ -1,5 +1,6 @@
 /* op: the operations that streams and graphs have. */
 #include "internal.h"
+#include "library.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,11 @@ int op_run(const struct op *op, struct order_op *order)
 	case OP_EVENT_WAIT:
 	case OP_ALLOC:
 	case OP_RELEASE:
+	case OP_GRAPH:     /* inside another task: its nodes follow (inside.c) */
+	case OP_CONDITION:
+		return 0;
+	case OP_DEFAULTS:
+		conditions_assign(op->defaults);
 		return 0;
 	case OP_WRITE:
 		value_write(&op->value);
@@ -83,10 +89,13 @@ int op_run(const struct op *op, struct order_op *order)
 		hb_done(order, op);
 		return 0;
 	case OP_HOST:
+		if (order)
+			order_host_runs(hb(), order);
+		ipc_race_known(false);
 		op->host.call(op->host.user);
 		return 0;
-	case OP_GRAPH:
-		break;
+	case OP_LIBRARY:
+		return library_run(op->library, order);
 	}
 	return cudaErrorUnknown;
 }
@@ -100,8 +109,13 @@ struct op op_dup(const struct op *op)
 
 		copy.launch.params = base_alloc(n);
 		memcpy(copy.launch.params, op->launch.params, n);
+		copy.launch.conditions = NULL;
 	} else if (op->kind == OP_GRAPH) {
 		copy.graph = graph_dup(op->graph, false);
+	} else if (op->kind == OP_LIBRARY) {
+		library_get(op->library);
+	} else if (op->kind == OP_CONDITION) {
+		copy.condition = condition_dup(&op->condition);
 	}
 	return copy;
 }
@@ -113,11 +127,19 @@ size_t op_bytes(const struct op *op)
 
 void op_free(struct op *op)
 {
-	if (op->kind == OP_LAUNCH)
+	if (op->kind == OP_LAUNCH) {
 		free(op->launch.params);
-	else if (op->kind == OP_COPY)
+		conditions_put(op->launch.conditions);
+	} else if (op->kind == OP_COPY) {
 		free(op->copy.staged);
-	else if (op->kind == OP_GRAPH)
+	} else if (op->kind == OP_GRAPH) {
 		graph_free(op->graph);
+	} else if (op->kind == OP_LIBRARY) {
+		library_put(op->library);
+	} else if (op->kind == OP_CONDITION) {
+		condition_free(&op->condition);
+	} else if (op->kind == OP_DEFAULTS) {
+		conditions_put(op->defaults);
+	}
 	op->kind = OP_EMPTY;
 }

@@ -16,6 +16,8 @@ void consan_run_remark(const char *text);
 void consan_run_recover(void);
 void consan_run_wait(void);
 void consan_run_operator(const char *framework, const char *name);
+void consan_run_accesses(const char *name, int device, const void *stream, int other,
+	const void *other_stream, const struct hb_span *span, size_t n, int returns);
 
 /* ---- the session ---- */
 
@@ -130,13 +132,24 @@ VISIBLE void consan_run_remark(const char *text)
 
 /* ---- operators that ran on the CPU ---- */
 
+/* The handles of the default streams are those of each device. */
+static struct stream *python_stream(int device, const void *handle)
+{
+	if (!handle || handle == cudaStreamLegacy)
+		return stream_legacy(device);
+	return stream_of(handle);
+}
+
 struct operator { char *framework, *name; uint64_t calls; };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct operator) operators;
 
-/* An operator is about to access memory of the device from the host. */
+/* An operator is about to access memory of the device from the host. What runs now, runs before the host
+ * waits for it, so that a stream that is made later can race with it. */
 VISIBLE void consan_run_wait(void)
 {
+	if (consan_run_session())
+		order_host_can_access(hb());
 	if (!stream_any_capture())
 		engine_wait_all(-1);
 }
@@ -155,6 +168,18 @@ VISIBLE void consan_run_operator(const char *framework, const char *name)
 		vec_push(&operators, ((struct operator){ base_strdup(framework), base_strdup(name), 0 }));
 	operators.at[i].calls++;
 	pthread_mutex_unlock(&lock);
+}
+
+/* The operator has run: in place of a kernel of that stream of that device (other: of this one, too; -1:
+ * of none), it has accessed these bytes. returns: enum hb_returns. */
+VISIBLE void consan_run_accesses(const char *name, int device, const void *stream, int other,
+	const void *other_stream, const struct hb_span *span, size_t n, int returns)
+{
+	struct stream *s = python_stream(device, stream);
+	struct stream *with = other < 0 ? NULL : python_stream(other, other_stream);
+
+	if (s && consan_run_session())
+		hb_operator(s, with, name, span, n, (enum hb_returns)returns);
 }
 
 /* The most calls first. */

@@ -1,5 +1,5 @@
 /* queue: see queue.h. Tasks, and what each of them depends on. */
-#include "queue.h"
+#include "device_runtime.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,8 @@ void task_put(struct task *t)
 	vec_free(&t->after);
 	vec_free(&t->behind);
 	caller_put(t->from);
+	conditions_put(t->values);
+	task_put(t->parent);
 	free(t);
 }
 
@@ -97,7 +99,6 @@ static void depend_by_default(struct task *t, struct stream *s)
 	struct stream *legacy = stream_legacy(s->device);
 
 	if (s == legacy) {
-		depend_on_stream(stream_per_thread(s->device), &(struct each){ t, legacy });
 		handle_each(HANDLE_STREAM, depend_on_stream, &(struct each){ t, legacy });
 		depend_on_orphans(t, s->device);
 	} else if (!(s->flags & cudaStreamNonBlocking)) {
@@ -164,6 +165,17 @@ struct task *queue_add_after(struct stream *s, struct op *op, struct caller *fro
 	return t;
 }
 
+struct task *queue_add_inside(struct task *parent, struct op *op, struct task *const *after, size_t n)
+{
+	struct task *t = queue_add_after(parent->stream, op, parent->from, after, n);
+
+	t->parent = task_get(parent);
+	t->needed = parent->needed;
+	t->waiter = parent->waiter;
+	parent->children++;
+	return t;
+}
+
 struct task *queue_add(struct stream *s, struct op *op, struct caller *from, struct task *extra)
 {
 	struct task *t;
@@ -176,14 +188,16 @@ struct task *queue_add(struct stream *s, struct op *op, struct caller *from, str
 	return t;
 }
 
-void queue_done(struct task *t)
+static void done(struct task *t)
 {
 	t->state = TASK_DONE;
 	t->started = true;
 	t->done_at = progress_seconds();
 	queue.bytes -= op_bytes(&t->op);
+	device_grid_free(t);
+	order_op_put(hb(), t->round);
 	order_op_put(hb(), t->order);
-	t->order = NULL;
+	t->order = t->round = NULL;
 	op_free(&t->op);
 	drop_all(t->after.at, t->after.n);
 	drop_all(t->behind.at, t->behind.n);
@@ -192,6 +206,20 @@ void queue_done(struct task *t)
 	stream_put(t->stream);
 	t->stream = NULL;
 	task_put(t);
+}
+
+void queue_ended(struct task *t)
+{
+	t->state = TASK_ENDED;
+	t->started = true;
+	while (t && t->state == TASK_ENDED && !t->children && !inside_next(t)) {
+		struct task *parent = t->parent;
+
+		if (parent)
+			parent->children--;
+		done(t); /* the parent is not: it is in the queue */
+		t = parent;
+	}
 }
 
 /* ---- where a task was issued ---- */
@@ -228,7 +256,11 @@ void caller_set(const struct caller *o)
 
 uint32_t caller_stack(void)
 {
-	const struct caller *o = caller_now;
+	return caller_stack_of(caller_now);
+}
+
+uint32_t caller_stack_of(const struct caller *o)
+{
 	const uint32_t python = o && o->python ? consan_python_stack_of(o->python) : 0;
 
 	return python ? python : o ? consan_stack_of(o->pc, (int)o->n, NULL) : 0;

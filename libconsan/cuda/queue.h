@@ -23,7 +23,9 @@ struct caller {
 	void *pc[];
 };
 
-enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_SUSPENDED, TASK_DONE };
+enum task_state { TASK_QUEUED, TASK_RUNNING, TASK_SUSPENDED,
+	TASK_ENDED,                  /* it has run, but not all that it issued */
+	TASK_DONE };
 /* How the host waits: until the task is done, or as long as something can run without the host. */
 enum wait_mode { WAIT_DONE, WAIT_QUERY };
 
@@ -41,8 +43,16 @@ struct task {
 	struct stream *stream;       /* owns a reference */
 	struct caller *from;
 	struct order_op *order;      /* for libconsan/order; owns a reference; or NULL */
+	struct task *parent;         /* that issued it, and is not done before; owns a reference; or NULL */
+	unsigned children;           /* that it issued and that are not done */
+	unsigned rounds;             /* how often it has issued more after it had run */
+	struct conditions *values;   /* of the graph that it is part of, owned; or NULL */
+	struct device_grid *grid;    /* a launch: what it launches (device_runtime.h); owned; or NULL */
+	struct order_op *round;      /* of a conditional node, what its last body is part of; owns a reference */
 	uint64_t tried;              /* suspended: queue.epoch when it could not go on */
 	bool able;                   /* suspended: it can go on at any time */
+	bool vain;                   /* suspended: time may let it go on (EXEC_PAUSE_VAIN) ... */
+	bool timed;                  /* ... and nothing else will */
 	bool hung;                   /* nothing can let it go on: it is to end */
 	bool ours;                   /* it runs on a thread of ours */
 	bool mark;                   /* of the algorithm that runs */
@@ -59,10 +69,14 @@ struct queue {
 	struct task *busy;           /* the task that does device work, or NULL */
 	unsigned functions;          /* host functions that run */
 	uint64_t epoch;              /* incremented when a suspended grid may go on */
+	unsigned threads;            /* of ours */
 	unsigned waiting;            /* threads of the host in a wait */
+	VEC(pid_t) ours;             /* threads of ours, and those in a wait */
 	uint64_t calls;              /* of the API that issue or wait */
 	double moved;                /* when something has run or called; seconds of CLOCK_MONOTONIC */
 	int late;                    /* an error that the next wait returns, or 0 */
+	bool ends;                   /* the process */
+	bool copying;                /* a copy of the process explores another order; under the lock */
 };
 extern struct queue queue;
 
@@ -78,8 +92,11 @@ struct task *task_get(struct task *t);
 void task_put(struct task *t);
 /* Can it start? The caller holds the lock. */
 bool task_ready(struct task *t);
-/* It has run. Frees what it owns, but for other references. The caller holds the lock. */
-void queue_done(struct task *t);
+/* The same for one that a task issues, as part of itself: after `after`, in no stream. */
+struct task *queue_add_inside(struct task *parent, struct op *op, struct task *const *after, size_t n);
+/* It has run: done are it, unless it has issued others that are not, and those that issued it and waited
+ * for it only. Frees what they own, but for other references. The caller holds the lock. */
+void queue_ended(struct task *t);
 /* The program destroys the stream: its tasks still run. Gives up the handle's reference. */
 void stream_orphan(struct stream *s);
 void stream_get(struct stream *s);
@@ -91,6 +108,13 @@ void caller_put(struct caller *o);
 /* What this thread runs was issued there; NULL: not known. It must stay valid. */
 void caller_set(const struct caller *o);
 uint32_t caller_stack(void); /* a site; 0: not known */
+uint32_t caller_stack_of(const struct caller *o); /* NULL: not known */
+
+/* ---- inside.c ---- */
+
+/* The task has run, and what it issued until now is done. Issues what is next in it. False: nothing.
+ * The caller holds the lock. */
+bool inside_next(struct task *t);
 
 /* ---- engine.c ---- */
 
@@ -120,7 +144,23 @@ bool engine_alone(void);
 
 /* Can it neither run nor go on unless memory changes? */
 bool task_stuck(const struct task *t);
-/* Reports what the tasks and the host wait for. */
-void deadlock_report(void);
+/* Reports what the tasks and the host wait for. certain: they wait forever; else nothing has happened for
+ * so many seconds. */
+void deadlock_report(bool certain, double seconds);
+
+/* ---- blocked.c; with the lock ---- */
+
+/* Is it certain that no thread of the program can go on before one of queue.ours does? */
+bool program_blocked(void);
+/* Threads of the program that are not in one of our waits. */
+long program_threads(void);
+/* Might the program change memory, or issue an operation, without us? Other processes may, if they share
+ * memory with this one. */
+bool program_may_act(void);
+/* It may be a deadlock, and the time is over that the user allows. Says once that nothing moves. */
+bool program_out_of_time(void);
+/* --explore: can the tasks be run in another order, by a copy of the process? No other thread may run, nor
+ * code of the program, as its effects outside of the process would be seen. */
+bool orders_to_explore(void);
 
 #endif

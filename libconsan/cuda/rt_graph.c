@@ -159,7 +159,31 @@ static bool is_plain(const cudaGraphEdgeData *edge, size_t n)
 	return true;
 }
 
-/* Refused: conditional and semaphore nodes, and programmatic edges. */
+/* phGraph_out is ours, and lives as long as the node. */
+static cudaError_t add_conditional(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+	size_t nafter, struct cudaConditionalNodeParams *p)
+{
+	struct op op = { .kind = OP_CONDITION };
+	const int error = condition_node(p->handle, p->type, p->size, &op.condition);
+
+	if (error)
+		return rt(error);
+	p->phGraph_out = (cudaGraph_t *)op.condition.body;
+	return add(node, graph, after, nafter, &op);
+}
+
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
+	unsigned start, unsigned flags)
+{
+	uint64_t made;
+	const int error = condition_new(graph_of(graph), start, flags, handle ? &made : NULL);
+
+	if (!error)
+		*handle = made;
+	return rt(error);
+}
+
+/* Refused: semaphore nodes, and programmatic edges. */
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
 	const cudaGraphEdgeData *edge, size_t nafter, struct cudaGraphNodeParams *p)
 {
@@ -194,6 +218,8 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
 			(struct cudaMemAllocNodeParams *)&p->alloc);
 	case cudaGraphNodeTypeMemFree:
 		return cudaGraphAddMemFreeNode(node, graph, after, nafter, p->free.dptr);
+	case cudaGraphNodeTypeConditional:
+		return add_conditional(node, graph, after, nafter, &p->conditional);
 	default:
 		remark(REMARK_CALL_UNSUPPORTED, "cudaGraphAddNode of a node of type %d", (int)p->type);
 		return rt(cudaErrorNotSupported);
@@ -311,10 +337,11 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *t
 	static const enum cudaGraphNodeType types[] = {
 		[OP_EMPTY] = cudaGraphNodeTypeEmpty, [OP_LAUNCH] = cudaGraphNodeTypeKernel,
 		[OP_COPY] = cudaGraphNodeTypeMemcpy, [OP_FILL] = cudaGraphNodeTypeMemset,
-		[OP_HOST] = cudaGraphNodeTypeHost, [OP_GRAPH] = cudaGraphNodeTypeGraph,
+		[OP_HOST] = cudaGraphNodeTypeHost, [OP_LIBRARY] = cudaGraphNodeTypeHost, [OP_GRAPH] = cudaGraphNodeTypeGraph,
 		[OP_EVENT_RECORD] = cudaGraphNodeTypeEventRecord,
 		[OP_EVENT_WAIT] = cudaGraphNodeTypeWaitEvent,
 		[OP_ALLOC] = cudaGraphNodeTypeMemAlloc, [OP_RELEASE] = cudaGraphNodeTypeMemFree,
+		[OP_CONDITION] = cudaGraphNodeTypeConditional,
 	};
 	struct node *n = node_of(node);
 

@@ -43,7 +43,7 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *to, struct cudaExtent e)
 
 cudaError_t cudaFree(void *at)
 {
-	return rt(mem_free(at));
+	return rt(mem_free_from(at, __builtin_return_address(0)));
 }
 
 cudaError_t cudaFreeAsync(void *at, cudaStream_t stream)

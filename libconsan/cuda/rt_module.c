@@ -256,7 +256,8 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	if (!symbol || !function)
 		return rt(cudaErrorInvalidValue);
 	*function = entry_point_find(symbol, (int)version,
-		flags & cudaEnablePerThreadDefaultStream);
+		flags & cudaEnablePerThreadDefaultStream
+		|| (stream_calls_per_thread && !(flags & cudaEnableLegacyStream)));
 	if (status)
 		*status = *function ? cudaDriverEntryPointSuccess
 			: cudaDriverEntryPointSymbolNotFound;

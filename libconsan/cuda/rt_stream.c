@@ -171,8 +171,9 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-	return rt(graph ? stream_capture_end(stream, (struct graph **)graph)
-		: cudaErrorInvalidValue);
+	struct graph *captured; /* graph NULL: into one that the program has */
+
+	return rt(stream_capture_end(stream, graph ? (struct graph **)graph : &captured));
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *state)

@@ -4,36 +4,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles 0, 1 (cudaStreamLegacy) and 2 (cudaStreamPerThread) of each device. */
-enum { DEFAULT_STREAMS = 3 };
-static struct stream default_stream[CONSAN_DEVICES][DEFAULT_STREAMS];
+/* The legacy default stream of each device; and the per-thread ones of this thread, from their first use
+ * on. */
+static struct stream legacy[CONSAN_DEVICES];
+static _Thread_local struct stream *per_thread[CONSAN_DEVICES];
+_Thread_local int stream_calls_per_thread;
 
 __attribute__((constructor)) static void number_default_streams(void)
 {
 	for (int d = 0; d < CONSAN_DEVICES; d++)
-		for (int k = 0; k < DEFAULT_STREAMS; k++)
-			default_stream[d][k] = (struct stream){ .device = d, .refs = 1 };
+		legacy[d] = (struct stream){ .device = d, .refs = 1 };
 }
 
-static _Atomic unsigned long long ids = DEFAULT_STREAMS;
+enum { HANDLES = 3 }; /* 0, cudaStreamLegacy, cudaStreamPerThread */
+static _Atomic unsigned long long ids = HANDLES;
 
 /* ---- streams ---- */
 
+static struct stream *new_stream(unsigned flags, int priority, bool of_thread)
+{
+	struct stream *s = base_alloc(sizeof *s);
+
+	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
+		.per_thread = of_thread, .refs = 1 };
+	hb_line(s);
+	handle_put(s, HANDLE_STREAM, s);
+	return s;
+}
+
 int stream_new(struct stream **out, unsigned flags, int priority)
 {
-	struct stream *s;
 	int error = device_ready();
 
 	if (error)
 		return error;
 	if (!out || flags > 1)
 		return cudaErrorInvalidValue;
-	s = base_alloc(sizeof *s);
-	*s = (struct stream){ .device = device_now(), .flags = flags, .priority = priority, .id = ids++,
-		.refs = 1 };
-	hb_line(s);
-	handle_put(s, HANDLE_STREAM, s);
-	*out = s;
+	*out = new_stream(flags, priority, false);
 	return 0;
 }
 
@@ -50,23 +57,40 @@ int stream_free(struct stream *s)
 	return 0;
 }
 
+/* As other streams: it is ordered with the legacy default stream (CUDA Runtime API, "Stream
+ * synchronization behavior"). NULL: there is no device. */
+static struct stream *of_this_thread(void)
+{
+	struct stream **s = &per_thread[device_now()];
+
+	if (!*s && !device_ready()) {
+		*s = new_stream(cudaStreamDefault, 0, true);
+		hb_thread();
+	}
+	return *s;
+}
+
+void stream_thread_ends(void)
+{
+	for (int d = 0; d < CONSAN_DEVICES; d++) {
+		if (per_thread[d])
+			stream_free(per_thread[d]);
+		per_thread[d] = NULL;
+	}
+}
+
 struct stream *stream_of(const void *handle)
 {
-	if (handle == cudaStreamLegacy)
+	if (handle == cudaStreamPerThread || (!handle && stream_calls_per_thread))
+		return of_this_thread();
+	if (!handle || handle == cudaStreamLegacy)
 		return stream_legacy(device_now());
-	if ((uintptr_t)handle < DEFAULT_STREAMS)
-		return &default_stream[device_now()][(uintptr_t)handle];
 	return handle_get(handle, HANDLE_STREAM);
 }
 
 struct stream *stream_legacy(int device)
 {
-	return &default_stream[device][0];
-}
-
-struct stream *stream_per_thread(int device)
-{
-	return &default_stream[device][(uintptr_t)cudaStreamPerThread];
+	return &legacy[device];
 }
 
 static _Atomic unsigned long long host_waits;
@@ -155,6 +179,7 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 	struct task *t;
 	int error;
 
+	hb_begin();
 	if (started)
 		hb_record(started, s);
 	order = hb_issue(s, op);
@@ -397,7 +422,7 @@ int stream_capture_begin(const void *handle, struct graph *into, const void *con
 		return cudaErrorInvalidResourceHandle;
 	if (s->capture)
 		return cudaErrorIllegalState;
-	if ((uintptr_t)handle < 2) /* the legacy stream synchronizes with all others */
+	if (s == stream_legacy(s->device)) /* it stream synchronizes with all others */
 		return cudaErrorStreamCaptureUnsupported;
 	if (n && (!after || !into || !are_nodes(into, after, n)))
 		return cudaErrorInvalidValue;
@@ -462,8 +487,6 @@ int stream_capture_end(const void *handle, struct graph **out)
 	*out = s->capture;
 	captures--;
 	handle_each(HANDLE_STREAM, leave, s->capture);
-	for (int d = 0; d < CONSAN_DEVICES; d++)
-		leave(&default_stream[d][2], *out);
 	if (!joined)
 		*out = NULL;
 	return joined ? 0 : cudaErrorStreamCaptureUnjoined;

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EVENT_VERSION 13
+#define EVENT_VERSION 14
 
 #define EV_PACKED __attribute__((packed)) /* an enum of one byte */
 
@@ -160,6 +160,7 @@ struct ev_stored {
 	TYPE(flag, bool) \
 	TYPE(number, uint32_t) \
 	TYPE(number64, uint64_t) \
+	TYPE(async_op, uint32_t)                    /* of the cluster, from 1 on */ \
 	TYPE(tx, int64_t)                           /* of an mbarrier */ \
 	TYPE(address, uint64_t)                     /* global */ \
 	TYPE(offset, uint32_t)                      /* shared */ \

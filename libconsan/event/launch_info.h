@@ -22,6 +22,7 @@ struct launch_info {
 				     Not saved */
 	uint8_t reads;            /* as the option `reads`: 0 newest, 1 oldest, 2 random */
 	uint64_t queue;           /* launches of one queue begin in order */
+	uint64_t launched;        /* by a kernel: the number of the EV_GRID_LAUNCH; else 0. Not saved */
 	bool programmatic;        /* it may begin before the previous launch has ended */
 	bool tensor;              /* the kernel has tcgen05 instructions */
 	bool clustered;           /* it, or the kernel, states cluster dimensions, perhaps 1, 1, 1 */

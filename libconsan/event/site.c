@@ -191,6 +191,11 @@ static uint32_t append(const struct site *copy)
 	return id;
 }
 
+uint32_t site_count(void)
+{
+	return atomic_load_explicit(&nsites, memory_order_acquire);
+}
+
 uint32_t site_add(const struct site *s)
 {
 	struct site copy;

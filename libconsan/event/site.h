@@ -44,6 +44,7 @@ uint32_t site_add(const struct site *s);
  * may have saved the same place. */
 uint32_t site_intern(const struct site *s);
 const struct site *site_get(uint32_t id); /* never NULL */
+uint32_t site_count(void); /* identifiers are below this */
 /* Compares by the source place if it is known, else by the PTX place. */
 void site_where(uint32_t id, const char **file, uint32_t *line);
 /* Is the file part of a library (libraries.def, site_libraries())? */

@@ -59,7 +59,7 @@ DECODER(cvta)
 
 	operands(d, i, x);
 	x->fn = op_offset;
-	x->pure = FULL;
+	x->pure = true;
 	switch (ptx_space_of(i, 0)) {
 	case PS_shared:
 	case PS_shared_cluster:
@@ -159,7 +159,7 @@ DECODER(getctarank)
 {
 	operands(d, i, x);
 	x->fn = op_getctarank;
-	x->pure = FULL;
+	x->pure = true;
 	x->i.u = ptx_space_of(i, 0) == PS_none ? ex_shared_window : 0;
 	return true;
 }

@@ -31,6 +31,19 @@ static bool demanded(const struct group_op *op, uint32_t lanes, const uint32_t *
 	return false;
 }
 
+enum step group_commit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t *commits,
+	enum ev_kind kind)
+{
+	for EACH_LANE(l, lanes)
+		commits[l]++;
+	if (w->sink) {
+		struct event e = ex_event(w, x, kind, lanes);
+
+		ex_emit(w->cluster, &e);
+	}
+	return STEP_NEXT;
+}
+
 void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,
 	const uint32_t *commits, const uint32_t *keep)
 {

@@ -92,6 +92,9 @@ struct cta_async {
 void group_add(struct group_list *l, struct group_op *op);
 /* Must be called by perform(). */
 void group_remove(struct group_list *l, struct group_op *op);
+/* Each lane commits its group: counts it in commits, by lane. kind: of the event, without fields. */
+enum step group_commit(struct warp *w, const struct xop *x, uint32_t lanes, uint32_t *commits,
+	enum ev_kind kind);
 /* Performs the operations that a wait of these lanes requires. Each lane may leave `keep` of its
  * newest groups pending. commits is by lane. */
 void group_wait(struct cluster *c, struct group_list *l, uint32_t lanes,

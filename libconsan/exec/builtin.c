@@ -1,5 +1,5 @@
 /* builtin: the functions that the CUDA runtime supplies to kernels: vprintf, __assertfail, malloc,
- * free. Arguments are in the caller's .param variables. */
+ * free; those of the device runtime are in runtime.c. Arguments are in the caller's .param variables. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -14,29 +14,29 @@ enum builtin call_builtin(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!strcmp(known[i].name, name))
 			return known[i].is;
-	return BUILTIN_NONE;
+	return runtime_function(name) < RUNTIME_FUNCTIONS ? BUILTIN_runtime : BUILTIN_NONE;
 }
 
-static unsigned char *frame(const struct warp *w, unsigned l, uint32_t at)
+unsigned char *builtin_frame(const struct warp *w, unsigned l, uint32_t at)
 {
 	const struct exec_kernel *k = w->worker->grid->k;
 
 	return w->local + (size_t)l * k->local_stack + r32(w, k->sp_slot)[l] + at;
 }
 
-static uint64_t argument(const struct warp *w, const struct call_site *s, unsigned l, unsigned n)
+uint64_t builtin_argument(const struct warp *w, const struct call_site *s, unsigned l, unsigned n)
 {
 	uint64_t v = 0;
 
 	if (n < s->narg)
-		memcpy(&v, frame(w, l, s->arg[n].at), s->arg[n].bytes < 8 ? s->arg[n].bytes : 8);
+		memcpy(&v, builtin_frame(w, l, s->arg[n].at), s->arg[n].bytes < 8 ? s->arg[n].bytes : 8);
 	return v;
 }
 
-static void give(const struct warp *w, const struct call_site *s, unsigned l, uint64_t v)
+void builtin_give(const struct warp *w, const struct call_site *s, unsigned l, uint64_t v)
 {
 	if (s->nret)
-		memcpy(frame(w, l, s->ret[0].at), &v, s->ret[0].bytes < 8 ? s->ret[0].bytes : 8);
+		memcpy(builtin_frame(w, l, s->ret[0].at), &v, s->ret[0].bytes < 8 ? s->ret[0].bytes : 8);
 }
 
 /* Reads one byte of device memory; false after a fault. */
@@ -167,9 +167,9 @@ static bool do_vprintf(struct warp *w, const struct xop *x, const struct call_si
 	struct text *out)
 {
 	struct text fmt = { 0 };
-	uint64_t args = argument(w, s, l, 1);
+	uint64_t args = builtin_argument(w, s, l, 1);
 	uint64_t n = 0;
-	bool ok = string_at(w, x, l, argument(w, s, l, 0), &fmt);
+	bool ok = string_at(w, x, l, builtin_argument(w, s, l, 0), &fmt);
 
 	for (size_t i = 0; ok && i < fmt.n;) {
 		size_t end = i + 1;
@@ -192,7 +192,7 @@ static bool do_vprintf(struct warp *w, const struct xop *x, const struct call_si
 		i = end + 1;
 	}
 	text_free(&fmt);
-	give(w, s, l, n);
+	builtin_give(w, s, l, n);
 	return ok;
 }
 
@@ -208,13 +208,13 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 		uint32_t t = w->id * LANES + l;
 		struct text expr = { 0 }, file = { 0 }, func = { 0 };
 
-		ok = ok && string_at(w, x, l, argument(w, s, l, 0), &expr)
-			&& string_at(w, x, l, argument(w, s, l, 1), &file)
-			&& string_at(w, x, l, argument(w, s, l, 3), &func);
+		ok = ok && string_at(w, x, l, builtin_argument(w, s, l, 0), &expr)
+			&& string_at(w, x, l, builtin_argument(w, s, l, 1), &file)
+			&& string_at(w, x, l, builtin_argument(w, s, l, 3), &func);
 		if (ok)
 			text_printf(&out, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] "
 				"Assertion `%s` failed.\n", file.n ? file.at : "",
-				(uint32_t)argument(w, s, l, 2), func.n ? func.at : "", id[0], id[1],
+				(uint32_t)builtin_argument(w, s, l, 2), func.n ? func.at : "", id[0], id[1],
 				id[2], t % b[0], t / b[0] % b[1], t / b[0] / b[1],
 				expr.n ? expr.at : "");
 		if (ok && !part.n && expr.n)
@@ -233,7 +233,7 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 
 /* A block changes hands between the events of free and malloc, as other workers may take it at
  * once. */
-static void heap_event(struct warp *w, const struct xop *x, unsigned l, const void *at, bool freed)
+void builtin_heap_event(struct warp *w, const struct xop *x, unsigned l, const void *at, bool freed)
 {
 	struct event e = ex_event(w, x, EV_HEAP, 1u << l);
 
@@ -248,9 +248,9 @@ static enum step free_blocks(struct warp *w, const struct xop *x, const struct c
 	uint32_t lanes)
 {
 	for EACH_LANE(l, lanes) {
-		void *at = (void *)(uintptr_t)argument(w, s, l, 0);
+		void *at = (void *)(uintptr_t)builtin_argument(w, s, l, 0);
 
-		heap_event(w, x, l, at, true);
+		builtin_heap_event(w, x, l, at, true);
 		if (at && !heap_free(at))
 			return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, (uintptr_t)at, 0,
 				"free of 0x%llx, which malloc did not return",
@@ -279,14 +279,16 @@ enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 		return assertion(w, x, s, lanes);
 	case BUILTIN_malloc:
 		for EACH_LANE(l, lanes) {
-			void *at = heap_malloc(argument(w, s, l, 0));
+			void *at = heap_malloc(builtin_argument(w, s, l, 0));
 
-			heap_event(w, x, l, at, false);
-			give(w, s, l, (uint64_t)(uintptr_t)at);
+			builtin_heap_event(w, x, l, at, false);
+			builtin_give(w, s, l, (uint64_t)(uintptr_t)at);
 		}
 		break;
 	case BUILTIN_free:
 		return free_blocks(w, x, s, lanes);
+	case BUILTIN_runtime:
+		return runtime_call(w, x, lanes, s);
 	}
 	ex_work(w);
 	return ok ? STEP_NEXT : STEP_FAULT;

@@ -95,10 +95,10 @@ static void perform_store(struct cluster *c, struct async_op *op)
 	const unsigned char *src = o->cta->shared + o->shared;
 
 	group_remove(&op->warp->async->bulk, &o->g);
-	if (o->multimem)
-		multicast_each(o->multimem, o->other, o->bytes, store_piece, o);
-	else if (o->args->tensor)
+	if (o->args->tensor)
 		tensor_store(&o->copy, o->args->red);
+	else if (o->multimem)
+		multicast_each(o->multimem, o->other, o->bytes, store_piece, o);
 	else if (o->args->red)
 		tensor_reduce(o->args->red, o->args->type, dst, src, o->bytes);
 	else
@@ -229,6 +229,24 @@ static bool check_span(void *user, uint64_t addr, uint64_t bytes)
 	return ex_global_ok(k->worker, addr, bytes, k->write);
 }
 
+/* Of a store to multicast addresses: each device gets it, as on GPUs, although the ISA allows only multimem
+ * instructions there. */
+static bool find_multicast(struct warp *w, const struct xop *x, unsigned l, const struct bounds *b,
+	struct bulk_op *o)
+{
+	struct event e = ex_event(w, x, EV_FAULT, 1u << l);
+
+	o->multimem = o->copy.multimem = multicast_find(w, x, l, b->lo, b->hi - b->lo);
+	if (!o->multimem)
+		return false;
+	e.fault = (struct event_fault){ .fault = FAULT_MULTICAST_TENSOR, .space = SP_GLOBAL, .addr = b->lo,
+		.bytes = (uint32_t)(b->hi - b->lo),
+		.text = "only multimem instructions may access multicast addresses" };
+	if (w->sink)
+		ex_emit(w->cluster, &e);
+	return true;
+}
+
 /* Reads and checks the map and the coordinates. */
 static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const struct args *a,
 	struct bulk_op *o)
@@ -268,6 +286,8 @@ static bool find_tensor(struct warp *w, const struct xop *x, unsigned l, const s
 			"this reduction is not defined for the element type of the tensor map");
 	o->bytes = tensor_box_bytes(&o->copy);
 	tensor_spans(&o->copy, grow, &b);
+	if (a->what == STORE && b.lo < b.hi && multicast_is(b.lo))
+		return find_multicast(w, x, l, &b, o);
 	if (a->what != PREFETCH && b.lo < b.hi && !check_span(&k, b.lo, b.hi - b.lo) &&
 			!tensor_spans(&o->copy, check_span, &k))
 		REFUSE(GLOBAL_OOB, SP_GLOBAL, k.addr, k.bytes,
@@ -294,6 +314,17 @@ static void add_piece(void *user, uint64_t at, uint64_t from, uint64_t n)
 {
 	add_span(user, at, n);
 	(void)from;
+}
+
+struct bound { struct warp_async *a; const struct exec_multicast *of; };
+
+/* A span of multicast addresses: that of each device. */
+static bool add_bound(void *user, uint64_t addr, uint64_t bytes)
+{
+	const struct bound *b = user;
+
+	multicast_each(b->of, addr, bytes, add_piece, b->a);
+	return b->a->gspans.n < UINT16_MAX;
 }
 
 /* Rows shorter than the swizzle's span leave gaps: adds one span for each 16-byte piece. */
@@ -361,7 +392,9 @@ static void emit_bulk(struct warp *w, const struct xop *x, unsigned l, const str
 		b->bytes = b->spans.n ? b->bytes : 0;
 	} else if (w->sink->want_global && a->what != PREFETCH && a->what != PEER) {
 		w->async->gspans.n = 0;
-		if (a->tensor)
+		if (a->tensor && o->multimem)
+			tensor_spans(&o->copy, add_bound, &(struct bound){ w->async, o->multimem });
+		else if (a->tensor)
 			tensor_spans(&o->copy, add_span, w->async);
 		else if (o->multimem)
 			multicast_each(o->multimem, o->other, o->bytes, add_piece, w->async);

@@ -3,13 +3,7 @@
 
 static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	for EACH_LANE(l, lanes)
-		w->async->bulk_commits[l]++;
-	if (w->sink) {
-		struct event e = ex_event(w, x, EV_BULK_COMMIT, lanes);
-		ex_emit(w->cluster, &e);
-	}
-	return STEP_NEXT;
+	return group_commit(w, x, lanes, w->async->bulk_commits, EV_BULK_COMMIT);
 }
 
 DECODER(cp_async_bulk_commit_group)

@@ -338,9 +338,13 @@ DECODER(call)
 		return true;
 	}
 	s->builtin = call_builtin(i->operand[0].func->name);
+	if (s->builtin == BUILTIN_NONE && runtime_refusal(i->operand[0].func->name))
+		return dec_unsupported(d, "%s: %s", i->operand[0].func->name,
+			runtime_refusal(i->operand[0].func->name));
 	if (s->builtin == BUILTIN_NONE)
 		return dec_unsupported(d, "call of %s, which this module does not define",
 			i->operand[0].func->name);
+	s->runtime = runtime_function(i->operand[0].func->name);
 	x->fn = op_builtin;
 	/* addresses of the heap and the order of printed text depend on the order of clusters */
 	d->k->info.coupled |= s->builtin != BUILTIN_assertfail;

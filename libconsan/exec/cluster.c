@@ -160,6 +160,8 @@ enum turn cluster_turn(struct cluster *c)
 		}
 		if (!c->running)
 			return TURN_DONE;
+		if (async_perform_overdue(c) && c->stop)
+			return TURN_STOP;
 		if (ran || c->work != work || sched_grant_shared(c))
 			continue;
 		if (c->parked)

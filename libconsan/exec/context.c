@@ -5,6 +5,83 @@
 
 #include <stdlib.h>
 
+/* ---- special registers that are constant while a CTA runs ---- */
+
+/* Does the value differ from CTA to CTA that uses the same context? All lanes have the same then. */
+static bool sreg_of_cta(unsigned sreg)
+{
+	switch (sreg) {
+	case SR_ctaid_x: case SR_ctaid_y: case SR_ctaid_z: case SR_smid:
+	case SR_clusterid_x: case SR_clusterid_y: case SR_clusterid_z:
+	case SR_cluster_ctaid_x: case SR_cluster_ctaid_y: case SR_cluster_ctaid_z:
+	case SR_cluster_nctaid_x: case SR_cluster_nctaid_y: case SR_cluster_nctaid_z:
+	case SR_cluster_nctarank:
+		return true;
+	}
+	return false;
+}
+
+static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
+{
+	const struct grid *g = w->worker->grid;
+	const struct exec_launch *l = g->l;
+	const struct cta *c = w->cta;
+	const uint32_t *block = l->block, *cl = c->cluster->dims;
+	uint32_t t = w->id * LANES + lane;
+
+	switch (sreg) {
+	case SR_tid_x: return t % block[0];
+	case SR_tid_y: return t / block[0] % block[1];
+	case SR_tid_z: return t / block[0] / block[1];
+	case SR_ntid_x: return block[0];
+	case SR_ntid_y: return block[1];
+	case SR_ntid_z: return block[2];
+	case SR_laneid: return lane;
+	case SR_warpid: return w->id;
+	case SR_nwarpid: return l->device->max_threads_per_sm / LANES;
+	case SR_ctaid_x: return c->id[0];
+	case SR_ctaid_y: return c->id[1];
+	case SR_ctaid_z: return c->id[2];
+	case SR_nctaid_x: return l->grid[0];
+	case SR_nctaid_y: return l->grid[1];
+	case SR_nctaid_z: return l->grid[2];
+	case SR_smid: return (uint32_t)(c->linear % l->device->sm_count);
+	case SR_nsmid: return l->device->sm_count;
+	case SR_gridid: return l->id;
+	case SR_is_explicit_cluster: return g->info.clustered;
+	case SR_clusterid_x: return c->id[0] / cl[0];
+	case SR_clusterid_y: return c->id[1] / cl[1];
+	case SR_clusterid_z: return c->id[2] / cl[2];
+	case SR_nclusterid_x: return l->grid[0] / cl[0];
+	case SR_nclusterid_y: return l->grid[1] / cl[1];
+	case SR_nclusterid_z: return l->grid[2] / cl[2];
+	case SR_cluster_ctaid_x: return c->id[0] % cl[0];
+	case SR_cluster_ctaid_y: return c->id[1] % cl[1];
+	case SR_cluster_ctaid_z: return c->id[2] % cl[2];
+	case SR_cluster_nctaid_x: return cl[0];
+	case SR_cluster_nctaid_y: return cl[1];
+	case SR_cluster_nctaid_z: return cl[2];
+	case SR_cluster_ctarank: return c->rank;
+	case SR_cluster_nctarank: return c->cluster->info.nctas;
+	case SR_lanemask_eq: return 1u << lane;
+	case SR_lanemask_lt: return (1u << lane) - 1;
+	case SR_lanemask_le: return (2u << lane) - 1;
+	case SR_lanemask_gt: return ~((2u << lane) - 1);
+	case SR_lanemask_ge: return ~((1u << lane) - 1);
+	case SR_dynamic_smem_size: return l->shared_dynamic;
+	case SR_total_smem_size:
+	case SR_aggr_smem_size: return g->shared_bytes;
+	case SR_envreg1: return (uint32_t)((uintptr_t)g->workspace >> 32);
+	case SR_envreg2: return (uint32_t)(uintptr_t)g->workspace;
+	case SR_reserved_smem_offset_begin:
+	case SR_reserved_smem_offset_0:
+	case SR_reserved_smem_offset_1: return (g->shared_user + 15) & ~15u;
+	case SR_reserved_smem_offset_cap:
+	case SR_reserved_smem_offset_end: return g->shared_bytes;
+	default: return 0; /* %envreg0, %envreg3 ...: the driver leaves them 0 */
+	}
+}
+
 /* ---- contexts ---- */
 
 static void fill_const(struct warp *w, const struct kconst *c, uint64_t v)
@@ -30,6 +107,20 @@ static void fill_const(struct warp *w, const struct kconst *c, uint64_t v)
 		return;
 	case RC_COUNT:
 		return;
+	}
+}
+
+static void fill_sreg(struct warp *w, const struct kconst *c)
+{
+	for (unsigned l = 0; l < LANES; l++) {
+		const uint32_t v = sreg_value(w, (unsigned)c->value, l);
+
+		if (c->bits == 64)
+			r64(w, c->slot)[l] = v;
+		else if (c->bits == 32)
+			r32(w, c->slot)[l] = v;
+		else
+			r16(w, c->slot)[l] = (uint16_t)v;
 	}
 }
 
@@ -67,6 +158,8 @@ static struct warp *warp_new(struct worker *wk, struct cta *cta, unsigned id)
 			fill_const(w, c, c->value);
 		else if (c->kind == KC_SHARED)
 			fill_const(w, c, c->value + ((uint64_t)cta->rank << 24));
+		else if (!sreg_of_cta((unsigned)c->value))
+			fill_sreg(w, c);
 	}
 	return w;
 }
@@ -111,6 +204,7 @@ void context_free(struct cluster *c)
 			async_warp_free(w);
 			vec_free(&w->follow);
 			free(w->origin);
+			free(w->device_error);
 			drop_calls(w);
 			for (unsigned l = 0; l < LANES; l++)
 				vec_free(&w->call[l]);
@@ -128,69 +222,7 @@ void context_free(struct cluster *c)
 	free(c);
 }
 
-/* ---- special registers that are constant while a CTA runs ---- */
-
-static uint32_t sreg_value(const struct warp *w, unsigned sreg, unsigned lane)
-{
-	const struct grid *g = w->worker->grid;
-	const struct exec_launch *l = g->l;
-	const struct cta *c = w->cta;
-	const uint32_t *block = l->block, *cl = c->cluster->dims;
-	uint32_t t = w->id * LANES + lane;
-	uint32_t in[3] = { c->id[0] % cl[0], c->id[1] % cl[1], c->id[2] % cl[2] };
-
-	switch (sreg) {
-	case SR_tid_x: return t % block[0];
-	case SR_tid_y: return t / block[0] % block[1];
-	case SR_tid_z: return t / block[0] / block[1];
-	case SR_ntid_x: return block[0];
-	case SR_ntid_y: return block[1];
-	case SR_ntid_z: return block[2];
-	case SR_laneid: return lane;
-	case SR_warpid: return w->id;
-	case SR_nwarpid: return l->device->max_threads_per_sm / LANES;
-	case SR_ctaid_x: return c->id[0];
-	case SR_ctaid_y: return c->id[1];
-	case SR_ctaid_z: return c->id[2];
-	case SR_nctaid_x: return l->grid[0];
-	case SR_nctaid_y: return l->grid[1];
-	case SR_nctaid_z: return l->grid[2];
-	case SR_smid: return (uint32_t)(c->linear % l->device->sm_count);
-	case SR_nsmid: return l->device->sm_count;
-	case SR_gridid: return l->id;
-	case SR_is_explicit_cluster: return g->info.clustered;
-	case SR_clusterid_x: return c->id[0] / cl[0];
-	case SR_clusterid_y: return c->id[1] / cl[1];
-	case SR_clusterid_z: return c->id[2] / cl[2];
-	case SR_nclusterid_x: return l->grid[0] / cl[0];
-	case SR_nclusterid_y: return l->grid[1] / cl[1];
-	case SR_nclusterid_z: return l->grid[2] / cl[2];
-	case SR_cluster_ctaid_x: return in[0];
-	case SR_cluster_ctaid_y: return in[1];
-	case SR_cluster_ctaid_z: return in[2];
-	case SR_cluster_nctaid_x: return cl[0];
-	case SR_cluster_nctaid_y: return cl[1];
-	case SR_cluster_nctaid_z: return cl[2];
-	case SR_cluster_ctarank: return c->rank;
-	case SR_cluster_nctarank: return c->cluster->info.nctas;
-	case SR_lanemask_eq: return 1u << lane;
-	case SR_lanemask_lt: return (1u << lane) - 1;
-	case SR_lanemask_le: return (2u << lane) - 1;
-	case SR_lanemask_gt: return ~((2u << lane) - 1);
-	case SR_lanemask_ge: return ~((1u << lane) - 1);
-	case SR_dynamic_smem_size: return l->shared_dynamic;
-	case SR_total_smem_size:
-	case SR_aggr_smem_size: return g->shared_bytes;
-	case SR_envreg1: return (uint32_t)((uintptr_t)g->workspace >> 32);
-	case SR_envreg2: return (uint32_t)(uintptr_t)g->workspace;
-	case SR_reserved_smem_offset_begin:
-	case SR_reserved_smem_offset_0:
-	case SR_reserved_smem_offset_1: return (g->shared_user + 15) & ~15u;
-	case SR_reserved_smem_offset_cap:
-	case SR_reserved_smem_offset_end: return g->shared_bytes;
-	default: return 0; /* %envreg0, %envreg3 ...: the driver leaves them 0 */
-	}
-}
+/* ---- the start of a cluster ---- */
 
 static void warp_begin(struct warp *w)
 {
@@ -203,18 +235,8 @@ static void warp_begin(struct warp *w)
 	for (size_t i = 0; i < k->nkonst; i++) {
 		const struct kconst *c = &k->konst[i];
 
-		if (c->kind != KC_SREG)
-			continue;
-		for (unsigned l = 0; l < LANES; l++) {
-			uint32_t v = sreg_value(w, (unsigned)c->value, l);
-
-			if (c->bits == 64)
-				r64(w, c->slot)[l] = v;
-			else if (c->bits == 32)
-				r32(w, c->slot)[l] = v;
-			else
-				r16(w, c->slot)[l] = (uint16_t)v;
-		}
+		if (c->kind == KC_SREG && sreg_of_cta((unsigned)c->value))
+			fill_const(w, c, sreg_value(w, (unsigned)c->value, 0));
 	}
 	for (size_t f = 0; f < k->nfn; f++)
 		for (size_t i = 0; i < k->fn[f].nzero; i++) {

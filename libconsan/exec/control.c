@@ -26,6 +26,21 @@ enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes)
 	return continue_at(w, x, lanes, w->code + x->i.u);
 }
 
+/* A jump of all lanes that does not end the warp's turn needs no step loop. */
+enum step run_jump(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct xop *to = w->code + x->i.u;
+
+	lanes = ex_guarded(w, x);
+	if (!lanes)
+		return x[1].run(w, x + 1, 0);
+	if (lanes != w->mask || (to <= x && (w->polls >= POLLS || w->budget <= x - w->from)))
+		return run_step(w, x, 0);
+	warp_retire(w, w->from, x + 1);
+	w->from = to;
+	return to->run(w, to, 0);
+}
+
 DECODER(bra)
 {
 	const struct ptx_operand *t = &i->operand[0];
@@ -33,6 +48,7 @@ DECODER(bra)
 	if (i->noperands != 1 || t->kind != PO_LABEL)
 		return dec_unsupported(d, "branch without a label");
 	x->fn = op_jump;
+	x->run = run_jump;
 	dec_branch(d, x, (uint32_t)t->imm);
 	return true;
 }
@@ -169,7 +185,7 @@ DECODER(id) \
 	(void)d; \
 	(void)i; \
 	x->fn = op_nothing; \
-	x->pure = FULL; \
+	x->pure = true; \
 	return true; \
 }
 NOTHING(pmevent)

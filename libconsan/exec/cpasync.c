@@ -201,13 +201,7 @@ DECODER(cp_async)
 
 static enum step op_commit(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	for EACH_LANE(l, lanes)
-		w->async->cp_commits[l]++;
-	if (w->sink) {
-		struct event e = ex_event(w, x, EV_CP_ASYNC_COMMIT, lanes);
-		ex_emit(w->cluster, &e);
-	}
-	return STEP_NEXT;
+	return group_commit(w, x, lanes, w->async->cp_commits, EV_CP_ASYNC_COMMIT);
 }
 
 DECODER(cp_async_commit_group)

@@ -119,6 +119,6 @@ bool dec_cvt_rs(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 	a->relu = ptx_has(i, MOD_relu);
 	x->i.p = a;
 	x->fn = op_cvt;
-	x->pure = FULL;
+	x->pure = true;
 	return true;
 }

@@ -120,7 +120,7 @@ static void refuse(struct decoder *d, struct xop *x)
 	struct exec_kernel_info *info = &k->info;
 
 	x->fn = op_unsupported;
-	x->pure = 0;
+	x->pure = false;
 	k->why = base_resize(k->why, (k->nwhy + 1) * sizeof *k->why);
 	memcpy(k->why[k->nwhy], d->why, sizeof d->why);
 	x->i.u = k->nwhy++;
@@ -144,7 +144,7 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8
 		struct ptx_operand g = { .kind = PO_REG, .reg = i->guard };
 
 		x.guard = dec_src(d, &g, TY_pred);
-		x.guard_xor = i->guard_negated ? FULL : 0;
+		x.negated = i->guard_negated;
 	}
 	moved = wgmma_regs_before(d, i, wgmma, &x);
 	tmem_regs_before(d, i, tmem, &x);
@@ -158,8 +158,11 @@ static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8
 		x = bare;
 		refuse(d, &x);
 	} else if (moved) {
+		x.run = NULL;
 		wgmma_regs_move(&x, moved);
 	}
+	if (i->guard != PTX_NO_REG && x.run != run_jump)
+		x.run = NULL;
 	vec_push(&d->code, x);
 	vec_push(&d->insn_of, i);
 	vec_push(&d->func_of, d->fn->f);
@@ -169,6 +172,7 @@ static void add_jump(struct decoder *d, uint32_t insn)
 {
 	struct xop *x = dec_before(d, op_jump);
 
+	x->run = run_jump;
 	x->i.u = insn;
 	vec_push(&d->fixup, (uint32_t)d->code.n - 1);
 }
@@ -320,6 +324,9 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 	k->code = arena_alloc(&k->arena, d.code.n * sizeof *k->code + 64);
 	k->code = (struct xop *)(((uintptr_t)k->code + 63) & ~(uintptr_t)63);
 	memcpy(k->code, d.code.at, d.code.n * sizeof *k->code);
+	for (size_t i = 0; i < k->ncode; i++)
+		if (!k->code[i].run)
+			k->code[i].run = run_step;
 	k->insn_of = keep(k, d.insn_of.at, d.insn_of.n * sizeof *k->insn_of);
 	k->func_of = keep(k, d.func_of.at, d.func_of.n * sizeof *k->func_of);
 	k->konst = keep(k, d.konst.at, d.konst.n * sizeof *k->konst);

@@ -184,14 +184,44 @@ enum exec_reads { READS_NEWEST, READS_OLDEST, READS_RANDOM };
  * may run. */
 enum exec_pause {
 	EXEC_PAUSE_STUCK,  /* no thread can go on unless memory changes from outside */
+	EXEC_PAUSE_VAIN,   /* all threads poll in vain, in loops that time may end: they read a clock, or count */
 	EXEC_PAUSE_SLICE,  /* it has run for long */
 	EXEC_PAUSE_ACCESS, /* a strong access to global memory comes next */
 };
 enum exec_resume {
 	EXEC_AS_BEFORE,    /* nothing else has run */
 	EXEC_CHANGED,      /* memory may have changed */
+	EXEC_TIME,         /* EXEC_PAUSE_VAIN: nothing but time will change anything */
 	EXEC_HUNG,         /* nothing will change it: the launch ends with EXEC_HANG */
 	EXEC_GIVE_UP,      /* the launch ends with EXEC_STOPPED */
+};
+
+/* ---- the CUDA device runtime: what kernels ask of it beyond the executor (runtime.def) ---- */
+
+enum exec_effect { RUNTIME_ASKS, RUNTIME_ORDERS, RUNTIME_RUNS };
+enum exec_function {
+#define RUNTIME(id, out, in, effect) RUNTIME_##id,
+#include "runtime.def"
+	RUNTIME_FUNCTIONS
+};
+enum { RUNTIME_OUT = 144 };        /* bytes of the largest result */
+/* A call by one thread. */
+struct exec_call {
+	enum exec_function function;
+	enum exec_effect effect;
+	uint64_t arg[8];           /* the parameters; of LaunchDevice and LaunchDeviceV2 none */
+	const char *kernel;        /* that is launched, or that a parameter names; or NULL */
+	/* of a launch: */
+	uint32_t grid[3], block[3], shared_dynamic;
+	uint64_t stream;
+	const void *params;        /* param_bytes */
+	uint64_t number;           /* RUNS: that of the EV_GRID_LAUNCH */
+	uint64_t cta;              /* of the thread, linear */
+	/* The results: what the first parameter points to, and of functions that return no error the value:
+	 * of GetErrorString and GetErrorName the text, which must stay, of GraphSetConditional the address
+	 * of the 4 bytes to be written, 0 if there is none. */
+	unsigned char out[RUNTIME_OUT] __attribute__((aligned(8)));
+	uint64_t value;
 };
 
 struct exec_observer {     /* callbacks may be called from worker threads */
@@ -204,6 +234,9 @@ struct exec_observer {     /* callbacks may be called from worker threads */
 	void (*cluster_end)(void *user, struct event_sink *sink);
 	/* vprintf and __assertfail output */
 	void (*print)(void *user, const char *text, size_t n);
+	/* Returns an error of enum cudaError, which the thread gets. NULL: kernels that call are not
+	 * supported. */
+	int (*call)(void *user, struct exec_call *c);
 	/* Has a race between clusters been found? Asked once, before further workers start. True:
 	 * they do not, as what the clusters do may depend on their order. */
 	bool (*disputed)(void *user);

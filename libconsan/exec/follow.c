@@ -174,7 +174,7 @@ void follow_step(struct warp *w, const struct xop *x)
 	const uint32_t pc = (uint32_t)(x - w->code);
 	const struct ptx_insn *i = k->insn_of[pc];
 	const struct kfunc *fn;
-	uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
+	uint32_t lanes = ex_guarded(w, x);
 	unsigned ndst;
 
 	if (!i)

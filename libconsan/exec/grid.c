@@ -278,6 +278,17 @@ static void result(struct grid *g, struct exec_result *r)
 		r->status = EXEC_STOPPED;
 }
 
+/* Are ops run by the step loop alone? In builds with sanitizers, in which the end of a function makes a
+ * call of what would be a jump to the next op; and to test that it makes no difference. */
+static bool one_by_one(void)
+{
+#ifdef EXEC_STEP
+	return true;
+#else
+	return getenv("CONSAN_STEP") != NULL;
+#endif
+}
+
 enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 {
 	const struct exec_kernel *k = l->kernel;
@@ -324,6 +335,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 		g.max_resident = 1;
 	g.coupled = (k->info.coupled || l->control) && !l->hardware;
 	g.polls_shared = k->info.polls_shared && !l->hardware;
+	g.runs = !one_by_one();
 	if (l->control && l->hardware)
 		base_die("a controlled schedule of a GPU");
 	clc_open(&g);

@@ -137,6 +137,7 @@ void dec_branch(struct decoder *d, struct xop *x, uint32_t insn);
 
 /* control.c */
 enum step op_jump(struct warp *w, const struct xop *x, uint32_t lanes);
+enum step run_jump(struct warp *w, const struct xop *x, uint32_t lanes); /* xop.run of op_jump */
 enum step op_brx(struct warp *w, const struct xop *x, uint32_t lanes);
 enum step op_exit(struct warp *w, const struct xop *x, uint32_t lanes);
 bool dec_falls_through(const struct ptx_insn *i);
@@ -160,11 +161,13 @@ void regs_allocate(struct exec_kernel *k, struct kfunc *fn);
 
 /* ---- calls (call.c) ---- */
 
-enum builtin { BUILTIN_NONE, BUILTIN_vprintf, BUILTIN_assertfail, BUILTIN_malloc, BUILTIN_free };
+enum builtin { BUILTIN_NONE, BUILTIN_vprintf, BUILTIN_assertfail, BUILTIN_malloc, BUILTIN_free,
+	BUILTIN_runtime };
 struct call_site {
 	const struct kfunc *caller;
 	const struct kfunc *callee; /* NULL: builtin or indirect */
 	enum builtin builtin;
+	enum exec_function runtime; /* BUILTIN_runtime */
 	uint32_t target_slot;    /* indirect: 64-bit function pointer */
 	uint32_t ret_pc;
 	unsigned narg, nret;
@@ -176,6 +179,15 @@ enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes); /* i.p: t
 enum builtin call_builtin(const char *name); /* BUILTIN_NONE: not a builtin */
 enum step builtin_call(struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct call_site *s);
+unsigned char *builtin_frame(const struct warp *w, unsigned l, uint32_t at);
+uint64_t builtin_argument(const struct warp *w, const struct call_site *s, unsigned l, unsigned n);
+void builtin_give(const struct warp *w, const struct call_site *s, unsigned l, uint64_t v);
+/* The block was allocated, or will be freed. */
+void builtin_heap_event(struct warp *w, const struct xop *x, unsigned l, const void *at, bool freed);
+/* runtime.c: the device runtime */
+enum exec_function runtime_function(const char *name); /* RUNTIME_FUNCTIONS: none of these */
+const char *runtime_refusal(const char *name); /* why it is not executed; NULL: unknown */
+enum step runtime_call(struct warp *w, const struct xop *x, uint32_t lanes, const struct call_site *s);
 /* heap.c: memory for malloc in a kernel */
 void *heap_malloc(size_t bytes); /* NULL: exhausted */
 uint32_t heap_bytes(const void *at); /* of the block there; 0: none is allocated */
@@ -235,6 +247,7 @@ struct worker {
 	/* exec_observer.pause */
 	uint64_t paused_work;    /* grid.work then */
 	uint64_t paused_ticks, paused_steps; /* ticks and steps then */
+	unsigned passed;         /* log2 of the clocks by which time has passed in vain */
 };
 
 struct grid {
@@ -256,6 +269,7 @@ struct grid {
 	bool coupled;            /* one worker runs all clusters: the schedule orders them */
 	bool pauses;             /* one worker runs all clusters, and calls exec_observer.pause */
 	bool polls_shared;       /* strong writes to shared memory are points of the schedule */
+	bool runs;               /* ops are executed by xop.run where that is possible */
 	bool spread;             /* the other workers take part; or would, with more jobs */
 	unsigned threads;        /* workers that have started */
 	_Atomic uint64_t next, resident;
@@ -337,6 +351,13 @@ void sched_outside(struct worker *wk);
 /* Lets others run, if the schedule is at such a point; stuck: no thread of the launch can go on. True:
  * memory may have changed. */
 bool sched_pause(struct worker *wk, bool stuck);
+/* The same if all threads poll in vain, but their states change. If nothing but time can change what they
+ * find, the clocks of the clusters advance, each time twice as far. */
+bool sched_vain(struct worker *wk);
+#define TIME_MOST 50 /* worker.passed: then it is a livelock */
+/* No thread can go on for now. If the launch has changed memory since others ran, they may be what it waits
+ * for: they run before it is found out, at a cost, whether it is stuck. True: as above. */
+bool sched_hand_over(struct worker *wk);
 /* The resident at this place is due or stale. */
 void sched_due(struct worker *wk, size_t slot);
 /* Draws the order in which clusters start (grid.order). */
@@ -349,6 +370,20 @@ enum run_result {
 	RUN_BLOCKED, RUN_DONE, RUN_STOP
 };
 enum run_result warp_run(struct warp *w);
+/* xop.run of ops whose handlers cannot do it */
+enum step run_step(struct warp *w, const struct xop *x, uint32_t lanes);
+#define POLLS 4 /* polls without change before a backward jump yields */
+/* Accounts for the ops from `from` to before `end`. */
+static inline void warp_retire(struct warp *w, const struct xop *from, const struct xop *end)
+{
+	const uint32_t n = (uint32_t)(end - from), at = (uint32_t)(from - w->code);
+	uint32_t *seen = w->worker->seen;
+
+	w->budget -= n;
+	w->cluster->ticks += n;
+	if (seen[at] < at + n)
+		seen[at] = at + n;
+}
 /* warp_run(), with the loads that it holds back (sched.c). */
 enum run_result sched_run(struct warp *w);
 bool warp_ready(struct warp *w); /* true if a fragment is runnable */

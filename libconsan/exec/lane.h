@@ -28,6 +28,10 @@
 #define LANE_AT(T, k) \
 	((T *)__builtin_assume_aligned(w->r + x->o[k], 64))
 #define LANE_USED __attribute__((unused))
+/* Of handlers that are xop.run as well: are some lanes given? All lanes? The end. */
+#define LANE_SOME(lanes) ((lanes) - 1 < FULL - 1)
+#define LANE_ALL(lanes) ((lanes) ? (lanes) : FULL)
+#define LANE_NEXT(lanes) ((lanes) ? STEP_NEXT : x[1].run(w, x + 1, 0))
 
 /* Copies the units of t whose lane is given. A unit is the data of one lane. */
 #ifdef __AVX512BW__
@@ -93,7 +97,7 @@ LANE_PART(8, 64, l64)
 #define LANE_OPK(fn, K, DT, AT, BT, CT, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	if (lanes != FULL) \
+	if (LANE_SOME(lanes)) \
 		return LANE_PART_OF(K * sizeof(DT))(w, x, lanes, fn); \
 	DT *d_ = LANE_AT(DT, 0); \
 	const AT *a_ LANE_USED = LANE_AT(AT, 1); \
@@ -106,14 +110,14 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 		const CT C LANE_USED = c_[l_]; \
 		d_[l_] = (DT)(expr); \
 	} \
-	return STEP_NEXT; \
+	return LANE_NEXT(lanes); \
 }
 #define LANE_OP(fn, DT, AT, BT, CT, expr) LANE_OPK(fn, 1, DT, AT, BT, CT, expr)
 /* Four sources; E is the one in o[4]. */
 #define LANE_OP4(fn, DT, AT, BT, CT, ET, expr) \
 static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	if (lanes != FULL) \
+	if (LANE_SOME(lanes)) \
 		return LANE_PART_OF(sizeof(DT))(w, x, lanes, fn); \
 	DT *d_ = LANE_AT(DT, 0); \
 	const AT *a_ = LANE_AT(const AT, 1); \
@@ -128,7 +132,7 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 		const ET E = e_[l_]; \
 		d_[l_] = (DT)(expr); \
 	} \
-	return STEP_NEXT; \
+	return LANE_NEXT(lanes); \
 }
 
 /* For expressions that do not vectorise: only the lanes given are computed. */
@@ -139,13 +143,13 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 	const AT *a_ LANE_USED = LANE_AT(AT, 1); \
 	const BT *b_ LANE_USED = LANE_AT(BT, 2); \
 	const CT *c_ LANE_USED = LANE_AT(CT, 3); \
-	for EACH_LANE(l_, lanes) { \
+	for EACH_LANE(l_, LANE_ALL(lanes)) { \
 		const AT A LANE_USED = a_[l_]; \
 		const BT B LANE_USED = b_[l_]; \
 		const CT C LANE_USED = c_[l_]; \
 		d_[l_] = (DT)(expr); \
 	} \
-	return STEP_NEXT; \
+	return LANE_NEXT(lanes); \
 }
 
 /* Bit l of the result: cond holds in lane l. A and B are its operands. */
@@ -166,8 +170,8 @@ static inline uint32_t fn(const struct warp *w, const struct xop *x) \
 
 /* ---- decoding ---- */
 
-/* x->o[k] = operand k of type t[k], for n operands; the first is the destination. x->fn = fn; NULL:
- * not supported. */
+/* x->o[k] = operand k of type t[k], for n operands; the first is the destination. x->fn = x->run = fn;
+ * NULL: not supported. */
 static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 	struct xop *x, xfn fn, unsigned n, const enum ptx_type *t)
 {
@@ -175,8 +179,8 @@ static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 		return dec_unsupported(d, "not supported for this type");
 	if (i->noperands != n)
 		return dec_unsupported(d, "%u operands, %u expected", i->noperands, n);
-	x->fn = fn;
-	x->pure = FULL;
+	x->fn = x->run = fn;
+	x->pure = true;
 	x->o[0] = dec_dst(d, &i->operand[0], t[0]);
 	for (unsigned k = 1; k < n; k++)
 		x->o[k] = dec_src(d, &i->operand[k], t[k]);

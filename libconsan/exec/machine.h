@@ -71,17 +71,22 @@ enum step {
 	STEP_FAULT,    /* ex_fault() was called; the launch ends */
 };
 
-/* `lanes` is never 0: the running fragment's lanes whose guard holds. */
+/* `lanes` is not 0: the running fragment's lanes whose guard holds. But see xop.run. */
 typedef enum step (*xfn)(struct warp *w, const struct xop *x, uint32_t lanes);
 
 /* A decoded op: one cache line. */
 struct xop {
 	xfn fn;
-	uint32_t guard;        /* predicate slot, SLOT_TRUE if unguarded */
-	uint32_t guard_xor;    /* FULL if negated */
-	uint32_t pure;         /* FULL: the op changes only registers of the lanes given, lane by
-				  lane. Exited lanes are then given as well, so that short warps
-				  take the full-mask path. Set by the decoder. */
+	/* Called with lanes 0 if all live lanes of the warp are here: does the op, then calls the next
+	 * op's run, as a jump. So such a warp runs without the step loop until an op returns anything
+	 * but STEP_NEXT, whose place is in warp.at then. It is fn where fn can do that, which the
+	 * decoder sets, else run_step(). */
+	xfn run;
+	uint32_t guard : 30;   /* predicate slot, SLOT_TRUE if unguarded */
+	uint32_t negated : 1;
+	uint32_t pure : 1;     /* the op changes only registers of the lanes given, lane by lane.
+				  Exited lanes are then given as well, so that short warps take the
+				  full-mask path. Set by the decoder. */
 	uint32_t site;
 	uint32_t o[8];         /* slots; their meaning depends on the op */
 	union {
@@ -150,6 +155,9 @@ struct warp {
 	uint32_t dead;             /* lanes that never existed or have exited */
 	const struct xop *stop;    /* op at which to check for fragments to merge */
 	const struct xop *next;    /* STEP_JUMP: the op to continue with */
+	bool runs;                 /* grid.runs */
+	const struct xop *at, *from; /* after xop.run: the op that returned; where its run of ops began */
+	uint32_t at_lanes;         /* and the lanes that it was given */
 	struct cta *cta;
 	struct cluster *cluster;
 	struct worker *worker;
@@ -208,6 +216,7 @@ struct warp {
 	VEC(struct followed) follow;   /* not empty: the warp executes one op at a time */
 	struct follow_origin *origin;  /* FOLLOWED entries, NULL before the first */
 	uint32_t unwritten;            /* event_access.unwritten of the load being reported */
+	uint32_t *device_error;        /* of each lane, the last error of the device runtime; NULL: none */
 	const struct ev_stored *stored; /* event_access.stored of the store being reported */
 };
 
@@ -291,6 +300,7 @@ struct async_op {
 	struct warp *warp;         /* issuer; valid as long as its cluster */
 	uint32_t lanes, site;
 	uint32_t id;               /* async_op of events */
+	uint64_t issued;           /* ticks of the cluster then */
 	bool queued;
 	/* Takes effect: moves the data, signals, emits events. The op has left the queue by then
 	 * and belongs to perform(), which frees it with async_free() or keeps it in its group's
@@ -308,6 +318,9 @@ void async_force(struct cluster *c, struct async_op *op);
 /* Called by the scheduler when nothing else in the cluster can progress: performs the oldest op.
  * False if there is none. At the end of the cluster all are performed. */
 bool async_perform_one(struct cluster *c);
+/* Performs the oldest op if it was issued long ago. Threads that wait for it in a loop
+ * that changes memory never stop to make progress: for them it would never take effect. */
+bool async_perform_overdue(struct cluster *c);
 
 /* Implemented in async.c, called by the scheduler. They own warp.async, cta.async and
  * cluster.async. Contexts are pooled: begin() finds what the previous use left there (or NULL),
@@ -417,6 +430,12 @@ SLOT_OF(lf32, rf32)
 SLOT_OF(lf64, rf64)
 #undef SLOT_OF
 
+/* Lanes of the running fragment whose guard holds */
+static inline uint32_t ex_guarded(const struct warp *w, const struct xop *x)
+{
+	return w->mask & (*rp(w, x->guard) ^ (0u - x->negated));
+}
+
 /* Sets the predicate's bits of `lanes` to those of `to`. */
 static inline void ex_set_pred(struct warp *w, uint32_t slot, uint32_t lanes, uint32_t to)
 {
@@ -481,6 +500,7 @@ bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write);
  * have bound memory there. call may be NULL. */
 uint64_t multicast_each(const struct exec_multicast *m, uint64_t addr, uint64_t bytes,
 	void (*call)(void *user, uint64_t at, uint64_t from, uint64_t n), void *user);
+bool multicast_is(uint64_t addr);
 /* Raises a fault at this lane unless it may access these bytes by a multimem instruction. */
 const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x, unsigned lane,
 	uint64_t addr, uint64_t bytes);

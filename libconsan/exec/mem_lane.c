@@ -1,31 +1,8 @@
 /* mem_lane: ld, ldu and st of all spaces. Addresses are checked by reach.h; the bytes move here.
  * Contiguous and uniform accesses of a full warp are block copies and broadcasts, all others go
  * lane by lane in lane order. */
-#include "reach.h"
 #include "reads.h"
-#include "tensormap.h"
-
-/* Loads half warps of elements whose addresses are contiguous or the same. */
-REACH_INLINE bool load_halves(const struct reach *r, unsigned at, l32 *d)
-{
-	struct reach_half h[2];
-
-	if (!reach_halves(r, h) || (h[0].stride & ~4) || (h[1].stride & ~4))
-		return false;
-	for (unsigned k = 0; k < 2; k++) {
-		const unsigned char *p = reach_bytes(r, h[k].first + 16 * k * (uint32_t)h[k].stride + at);
-
-		if (h[k].stride) {
-			memcpy(d + 16 * k, p, 64);
-		} else {
-			uint32_t v = *(const l32 *)p;
-
-			for (unsigned l = 0; l < 16; l++)
-				d[16 * k + l] = v;
-		}
-	}
-	return true;
-}
+#include "row.h"
 
 /* Loads element v of `vec`, each of `size` bytes, for all lanes. */
 REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned size, unsigned vec,
@@ -34,25 +11,17 @@ REACH_INLINE void load_lanes(const struct reach *r, uint32_t lanes, unsigned siz
 	unsigned at = v * size;
 #define LOAD(T) do { \
 	T *d = to; \
-	const unsigned char *from = reach_bytes(r, r->first); \
-	if (lanes == FULL && r->affine && !r->stride) { \
-		const T one = *(const T *)(from + at); \
-		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = one; \
-	} else if (lanes == FULL && r->affine && r->stride == (int)sizeof(T)) { \
-		memcpy(d, from + at, LANES * sizeof(T)); \
-	} else if (lanes == FULL && r->affine && vec == 2 && r->stride == 2 * (int)sizeof(T)) { \
-		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = ((const T *)from)[2 * l + v]; \
-	} else if (lanes == FULL && r->affine && vec == 4 && r->stride == 4 * (int)sizeof(T)) { \
-		for (unsigned l = 0; l < LANES; l++) \
-			d[l] = ((const T *)from)[4 * l + v]; \
-	} else if (lanes == FULL && !r->mixed && sizeof(T) == 4 \
-		&& load_halves(r, at, to)) { \
-		; \
+	if (lanes == FULL && r->affine \
+		&& load_row_##T(reach_bytes(r, r->first), r->stride, vec, v, d)) { \
+		load_row_##T(reach_bytes(r, r->first + (uint64_t)(HALF * (int64_t)r->stride)), \
+			r->stride, vec, v, d + HALF); \
 	} else if (lanes == FULL && !r->mixed) { \
 		for (unsigned l = 0; l < LANES; l++) \
 			d[l] = *(const T *)reach_bytes(r, reach_off(r, l) + at); \
+	} else if (r->affine && !r->stride) { \
+		const T one = *(const T *)reach_bytes(r, r->first + at); \
+		for EACH_LANE(l, lanes) \
+			d[l] = one; \
 	} else { \
 		for EACH_LANE(l, lanes) \
 			d[l] = *(const T *)(reach_at(r, l) + at); \
@@ -191,8 +160,7 @@ REACH_INLINE void store_lanes(const struct reach *r, uint32_t lanes, unsigned si
 #undef STORE
 }
 
-/* Reports stores after which memory begins like a tensor map, as kernels copy maps with plain stores.
- * What is reported by mistake is no finding, as no tensor copy uses it. */
+/* emit_map_write() for the lanes of a store */
 static __attribute__((noinline)) void emit_map_writes(struct warp *w, const struct xop *x,
 	uint32_t lanes, const struct reach *r)
 {
@@ -200,19 +168,12 @@ static __attribute__((noinline)) void emit_map_writes(struct warp *w, const stru
 
 	for EACH_LANE(l, lanes) {
 		const unsigned char *p = reach_at(r, l), *head = p - (uintptr_t)p % TENSORMAP_ALIGN;
-		uint64_t address;
-		struct event e;
 
-		if (p - head >= TENSORMAP_HEAD || head == last || !tensormap_begins(head, &address))
+		if (p - head >= TENSORMAP_HEAD || head == last
+				|| (r->mixed && r->place[l].space != SP_GLOBAL))
 			continue;
-		if ((r->mixed && r->place[l].space != SP_GLOBAL) ||
-				!ex_global_ok(w->worker, address, 1, false))
-			continue;
-		last = head;
-		e = ex_event(w, x, EV_TENSOR_MAP, 1u << l);
-		e.tensor_map.mode = MODE_WRITE;
-		e.tensor_map.addr = (uintptr_t)head;
-		ex_emit(w->cluster, &e);
+		if (emit_map_write(w, x, l, head))
+			last = head;
 	}
 }
 
@@ -271,6 +232,15 @@ static __attribute__((noinline)) uint32_t outdone_lanes(const struct warp *w, co
 	return lost;
 }
 
+/* A strong store that stores what is there, in a kernel that polls: what others find does not change, and
+ * a loop that repeats it only waits. */
+static bool is_silent(const struct warp *w, const struct xop *x, const struct reach *r, uint32_t lanes,
+	const uint32_t *src, unsigned size, unsigned vec, unsigned reg)
+{
+	return x->o[MX_ORDER] & 255 && w->worker->grid->k->info.polls && !w->worker->reads
+		&& !other_lanes(w, r, lanes, src, size, vec, reg);
+}
+
 /* What a store changes: known only if it is asked for before the lanes store. */
 struct stored {
 	struct ev_stored s;      /* first member */
@@ -301,7 +271,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	const uint32_t *src = vec > 4 ? x->i.p : x->o;
 	struct reach r;
 	uint64_t held;
-	bool collide, shared;
+	bool collide, shared, silent;
 	struct stored stored;
 
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
@@ -310,6 +280,7 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		return STEP_PARK;
 	collide = w->sink && may_collide(&r, lanes, (int)(size * vec));
 	shared = !r.mixed && r.space == SP_SHARED;
+	silent = shared && is_silent(w, x, &r, lanes, src, size, vec, reg);
 	if (w->sink) {
 		stored = (struct stored){ { unchanged_before }, w, &r, src, lanes, 0, size, vec, reg };
 		w->stored = &stored.s;
@@ -341,7 +312,8 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	reach_end(w, held, true);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
 		emit_map_writes(w, x, lanes, &r);
-	ex_work(w);
+	if (!silent)
+		ex_work(w);
 	return STEP_NEXT;
 }
 
@@ -368,6 +340,29 @@ static enum step st_##name##_##size(struct warp *w, const struct xop *x, uint32_
 }
 EACH_FORM(LD)
 EACH_FORM(ST)
+#undef LD
+#undef ST
+
+#define EACH_PLAIN(M) \
+	PLAIN_SIZES(M, shared, PS_shared, 1) PLAIN_SIZES(M, shared, PS_shared, 2) \
+	PLAIN_SIZES(M, shared, PS_shared, 4) PLAIN_SIZES(M, global, PS_global, 1) \
+	PLAIN_SIZES(M, global, PS_global, 2) PLAIN_SIZES(M, global, PS_global, 4) \
+	PLAIN_SIZES(M, generic, PS_none, 1) PLAIN_SIZES(M, generic, PS_none, 2) \
+	PLAIN_SIZES(M, generic, PS_none, 4)
+#define PLAIN_SIZES(M, name, space, vec) \
+	M(name, space, 1, vec) M(name, space, 2, vec) M(name, space, 4, vec) M(name, space, 8, vec)
+#define LD(name, space, size, vec) \
+static enum step ld_v##vec##_##name##_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return load_plain(w, x, lanes, space, size, vec) ? STEP_NEXT : ld_##name##_##size(w, x, lanes); \
+}
+#define ST(name, space, size, vec) \
+static enum step st_v##vec##_##name##_##size(struct warp *w, const struct xop *x, uint32_t lanes) \
+{ \
+	return store_plain(w, x, lanes, space, size, vec) ? STEP_NEXT : st_##name##_##size(w, x, lanes); \
+}
+EACH_PLAIN(LD)
+EACH_PLAIN(ST)
 #undef LD
 #undef ST
 
@@ -478,19 +473,33 @@ static void order(struct decoder *d, const struct ptx_insn *i, struct xop *x, bo
 	x->o[MX_ORDER] = ORDER(sem, scope, flags, poll) | (flag ? ORDER_FLAG : 0);
 }
 
+/* The number of registers of a weak access, if they are as wide as the elements; or 0. */
+static unsigned plain_registers(const struct xop *x)
+{
+	const uint32_t form = x->o[MX_FORM], vec = FORM_VEC(form);
+	const bool plain = (uint8_t)x->o[MX_ORDER] == SEM_WEAK && !(x->o[MX_ORDER] >> 24)
+		&& FORM_REG(form) == FORM_SIZE(form);
+
+	return plain && (vec == 1 || vec == 2 || vec == 4) ? vec : 0;
+}
+
 #define PICK(name, size) \
 	((size) == 1 ? name##_1 : (size) == 2 ? name##_2 : (size) == 4 ? name##_4 : name##_8)
+#define PICK_PLAIN(op, name, size, plain) \
+	((plain) == 1 ? PICK(op##_v1_##name, size) : (plain) == 2 ? PICK(op##_v2_##name, size) \
+		: (plain) == 4 ? PICK(op##_v4_##name, size) : PICK(op##_##name, size))
 
 static bool decode_ld(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
 	const struct ptx_operand *a = &i->operand[1];
 	enum ptx_space space = ptx_space_of(i, 0);
 	struct xaddr at;
-	unsigned size;
+	unsigned size, plain;
 
 	if (!values(d, i, &i->operand[0], true, x))
 		return false;
 	order(d, i, x, true);
+	plain = plain_registers(x);
 	size = FORM_SIZE(x->o[MX_FORM]);
 	if (space == PS_param && a->var && a->kind == PO_ADDR && !body_param(d, a)
 		&& FORM_VEC(x->o[MX_FORM]) <= 4) {
@@ -509,13 +518,15 @@ static bool decode_ld(struct decoder *d, const struct ptx_insn *i, struct xop *x
 	if (space == PS_param && a->kind == PO_ADDR && body_param(d, a))
 		space = PS_local;
 	switch (space) {
-	case PS_shared: x->fn = PICK(ld_shared, size); break;
+	case PS_shared: x->fn = PICK_PLAIN(ld, shared, size, plain); break;
 	case PS_shared_cluster: x->fn = PICK(ld_dsmem, size); break;
-	case PS_global: x->fn = PICK(ld_global, size); break;
+	case PS_global: x->fn = PICK_PLAIN(ld, global, size, plain); break;
 	case PS_const: x->fn = PICK(ld_const, size); break;
 	case PS_local: x->fn = PICK(ld_local, size); break;
 	case PS_param: x->fn = PICK(ld_param, size); break;
-	case PS_none: case PS_reg: case PS_sreg: x->fn = PICK(ld_generic, size); break;
+	case PS_none: case PS_reg: case PS_sreg:
+		x->fn = PICK_PLAIN(ld, generic, size, plain);
+		break;
 	}
 	return true;
 }
@@ -528,11 +539,12 @@ DECODER(st)
 	const struct ptx_operand *a = &i->operand[0];
 	enum ptx_space space = ptx_space_of(i, 0);
 	struct xaddr at;
-	unsigned size;
+	unsigned size, plain;
 
 	if (!values(d, i, &i->operand[1], false, x))
 		return false;
 	order(d, i, x, false);
+	plain = plain_registers(x);
 	size = FORM_SIZE(x->o[MX_FORM]);
 	at = dec_addr(d, a);
 	x->o[MX_ADDR] = at.slot;
@@ -540,13 +552,15 @@ DECODER(st)
 	if (space == PS_param && a->kind == PO_ADDR && body_param(d, a))
 		space = PS_local;
 	switch (space) {
-	case PS_shared: x->fn = PICK(st_shared, size); break;
+	case PS_shared: x->fn = PICK_PLAIN(st, shared, size, plain); break;
 	case PS_shared_cluster: x->fn = PICK(st_dsmem, size); break;
-	case PS_global: x->fn = PICK(st_global, size); break;
+	case PS_global: x->fn = PICK_PLAIN(st, global, size, plain); break;
 	case PS_local: x->fn = PICK(st_local, size); break;
 	case PS_param: x->fn = PICK(st_param, size); break;
 	case PS_const: return dec_unsupported(d, "store to constant memory");
-	case PS_none: case PS_reg: case PS_sreg: x->fn = PICK(st_generic, size); break;
+	case PS_none: case PS_reg: case PS_sreg:
+		x->fn = PICK_PLAIN(st, generic, size, plain);
+		break;
 	}
 	return true;
 }

@@ -20,6 +20,13 @@ uint64_t multicast_each(const struct exec_multicast *m, uint64_t addr, uint64_t 
 	return sum;
 }
 
+bool multicast_is(uint64_t addr)
+{
+	struct exec_mem of;
+
+	return exec_mem_find(addr, &of) && of.multicast;
+}
+
 const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x, unsigned lane,
 	uint64_t addr, uint64_t bytes)
 {

@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+/* ticks of the cluster from the issue of an op to its effect; instrumented code has many more ops */
+#define ASYNC_LATEST (1u << 16)
+#define ASYNC_LATEST_HARDWARE (1u << 20)
+
 static unsigned pool_class(size_t bytes)
 {
 	return (unsigned)((bytes + 63) / 64);
@@ -70,6 +74,7 @@ void async_issue(struct cluster *c, struct async_op *op)
 		return;
 	}
 	op->queued = true;
+	op->issued = c->ticks;
 	op->prev = c->newest;
 	op->next = NULL;
 	*(c->newest ? &c->newest->next : &c->oldest) = op;
@@ -91,6 +96,13 @@ bool async_perform_one(struct cluster *c)
 		return false;
 	async_force(c, c->oldest);
 	return true;
+}
+
+bool async_perform_overdue(struct cluster *c)
+{
+	const uint64_t latest = c->grid->l->hardware ? ASYNC_LATEST_HARDWARE : ASYNC_LATEST;
+
+	return c->oldest && c->ticks - c->oldest->issued > latest && async_perform_one(c);
 }
 
 void *ex_scratch(struct worker *wk, size_t bytes)

@@ -231,40 +231,6 @@ REACH_INLINE unsigned char *reach_at(const struct reach *r, unsigned l)
 	return r->mixed ? r->place[l].host : reach_bytes(r, reach_off(r, l));
 }
 
-/* Each half of the warp is affine by itself, as where a warp is two rows of 16 threads: lane 0's
- * offset and the stride of each half. */
-struct reach_half { uint64_t first; int32_t stride; };
-REACH_INLINE bool reach_halves(const struct reach *r, struct reach_half h[2])
-{
-	uint32_t odd;
-
-	if (r->narrow) {
-		struct v32 a = v32_load(r->off32);
-
-		for (unsigned k = 0; k < 2; k++) {
-			h[k].stride = (int32_t)(r->off32[16 * k + 1] - r->off32[16 * k]);
-			h[k].first = (uint64_t)(int64_t)(int32_t)(r->off32[16 * k]
-				- 16 * k * (uint32_t)h[k].stride);
-		}
-		odd = (v32_unlike(a, (uint32_t)h[0].first, (uint32_t)h[0].stride) & 0xffff)
-			| (v32_unlike(a, (uint32_t)h[1].first, (uint32_t)h[1].stride) & 0xffff0000);
-	} else {
-		struct v64 a = v64_load(r->off);
-
-		for (unsigned k = 0; k < 2; k++) {
-			int64_t s = (int64_t)(r->off[16 * k + 1] - r->off[16 * k]);
-
-			if (s != (int32_t)s)
-				return false;
-			h[k].stride = (int32_t)s;
-			h[k].first = r->off[16 * k] - (uint64_t)(16 * (int64_t)k * s);
-		}
-		odd = (v64_unlike(a, h[0].first, h[0].stride) & 0xffff)
-			| (v64_unlike(a, h[1].first, h[1].stride) & 0xffff0000);
-	}
-	return !odd;
-}
-
 /* The places in global memory that the lanes access, one bit each: 16 bytes, hashed by their offset
  * in the allocation. So the schedule does not depend on where memory lies. */
 static __attribute__((noinline)) uint64_t reach_places(const struct warp *w, const struct xop *x,
@@ -332,15 +298,46 @@ REACH_INLINE void reach_end(struct warp *w, uint64_t held, bool changed)
 		sched_changed(w, held);
 }
 
+/* Emits one access. held: the schedule may hold it back. The event is initialized as a whole: a word
+ * that is read after its bytes were written one by one stalls the processor. */
+REACH_INLINE void reach_event(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
+	unsigned bytes, unsigned element, uint32_t lost, enum ev_space space, unsigned owner,
+	bool held, struct ev_lanes at)
+{
+	const uint32_t order = x->o[MX_ORDER];
+	const bool follow = mode == MODE_READ && space == SP_SHARED && !held;
+	const struct event e = {
+		.kind = EV_ACCESS, .cta = (uint16_t)w->cta->rank, .warp = w->id, .lanes = lanes,
+		.site = x->site,
+		.access = {
+			.at = at, .bytes = bytes, .element_bytes = element, .overwritten = lost,
+			.unwritten = follow ? &w->unwritten : NULL,
+			.stored = mode == MODE_WRITE ? w->stored : NULL,
+			.owner = (uint16_t)owner, .space = space, .mode = (enum ev_mode)mode,
+			.sem = (enum ev_sem)(uint8_t)order,
+			.scope = (enum ev_scope)(uint8_t)(order >> 8),
+			.flags = (enum ev_access_flags)(uint8_t)(order >> 16 | (follow ? ACCESS_FOLLOWED : 0)),
+		},
+	};
+
+	if (held) {
+		sched_load(w, &e);
+		return;
+	}
+	ex_emit(w->cluster, &e);
+	if (__builtin_expect(w->unwritten != 0, 0))
+		follow_begin(w, x, &e.access);
+}
+
 /* Emits the access as one event, or one for each space and CTA that lanes access. element: the
  * bytes that are atomic. lost: lanes whose value another lane of the same store overwrites. */
 static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xop *x,
 	uint32_t lanes, unsigned mode, unsigned bytes, unsigned element, uint32_t lost,
 	struct reach *r)
 {
-	uint32_t order = x->o[MX_ORDER];
-	struct event_access *a;
-	struct event e;
+	const uint32_t order = x->o[MX_ORDER];
+	struct ev_lanes at = { 0 };
+	bool held;
 
 	while (r->mixed && r->space == SP_ANY && lanes) {
 		const struct xplace *p = &r->place[__builtin_ctz(lanes)];
@@ -357,43 +354,23 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	}
 	if (!lanes || (r->space != SP_SHARED && !(r->space == SP_GLOBAL && w->sink->want_global)))
 		return;
-	e = ex_event(w, x, EV_ACCESS, lanes);
-	a = &e.access;
-	a->space = r->space;
-	a->mode = (enum ev_mode)mode;
-	a->sem = (enum ev_sem)(uint8_t)order;
-	a->scope = (enum ev_scope)(uint8_t)(order >> 8);
-	a->flags = (enum ev_access_flags)(uint8_t)(order >> 16);
-	a->bytes = bytes;
-	a->element_bytes = element;
-	a->overwritten = lost & lanes;
-	a->stored = mode == MODE_WRITE ? w->stored : NULL;
-	a->owner = (uint16_t)(r->cta ? r->cta->rank : w->cta->rank);
 	if (r->affine) {
-		a->at.base = r->first;
-		a->at.stride = r->stride;
+		at.base = r->first;
+		at.stride = r->stride;
 	} else {
 		for (unsigned l = 0; r->narrow && l < LANES; l++)
 			r->off[l] = r->off32[l];
 		if (lanes == FULL && !r->mixed) {
-			a->at.base = r->off[0];
-			a->at.lane = r->off;
+			at.base = r->off[0];
+			at.lane = r->off;
 		} else {
-			ex_lanes(&a->at, lanes, r->off);
+			ex_lanes(&at, lanes, r->off);
 		}
 	}
-	if (mode == MODE_READ && a->sem != SEM_WEAK && !r->mixed && (r->space == SP_GLOBAL
-		? w->worker->grid->coupled : w->worker->grid->polls_shared && order & ORDER_FLAG)) {
-		sched_load(w, &e);
-		return;
-	}
-	if (mode == MODE_READ && r->space == SP_SHARED) {
-		a->flags |= ACCESS_FOLLOWED;
-		a->unwritten = &w->unwritten;
-	}
-	ex_emit(w->cluster, &e);
-	if (__builtin_expect(w->unwritten != 0, 0))
-		follow_begin(w, x, a);
+	held = mode == MODE_READ && (uint8_t)order != SEM_WEAK && !r->mixed && (r->space == SP_GLOBAL
+		? w->worker->grid->coupled : w->worker->grid->polls_shared && order & ORDER_FLAG);
+	reach_event(w, x, lanes, mode, bytes, element, lost & lanes, r->space,
+		r->cta ? r->cta->rank : w->cta->rank, held, at);
 }
 
 #endif

@@ -119,29 +119,67 @@ static bool at_point(struct worker *wk, bool changed, enum exec_pause *why)
 	return wk->grid->l->seed && wk->steps - wk->paused_steps >= ACCESSES;
 }
 
-bool sched_pause(struct worker *wk, bool stuck)
+static enum exec_resume pause_for(struct worker *wk, enum exec_pause why)
 {
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
 	const bool changed = atomic_load(&g->work) != wk->paused_work;
-	enum exec_pause why = EXEC_PAUSE_STUCK;
-	enum exec_resume how;
-	double began;
+	const double began = progress_seconds();
+	const enum exec_resume how = o->pause(o->user, why, changed);
 
-	if (!g->pauses || (!stuck && !at_point(wk, changed, &why)))
-		return false;
-	began = progress_seconds();
-	how = o->pause(o->user, why, changed);
 	if (g->deadline > 0)
 		g->deadline += progress_seconds() - began;
 	if (how == EXEC_GIVE_UP)
 		atomic_store(&g->stopped, true);
-	if (how != EXEC_AS_BEFORE)
+	if (how != EXEC_AS_BEFORE && how != EXEC_TIME)
 		sched_outside(wk);
 	wk->paused_work = atomic_load(&g->work);
 	wk->paused_ticks = wk->ticks;
 	wk->paused_steps = wk->steps;
+	return how;
+}
+
+bool sched_pause(struct worker *wk, bool stuck)
+{
+	const bool changed = atomic_load(&wk->grid->work) != wk->paused_work;
+	enum exec_pause why = EXEC_PAUSE_STUCK;
+	enum exec_resume how;
+
+	if (!wk->grid->pauses || (!stuck && !at_point(wk, changed, &why)))
+		return false;
+	how = pause_for(wk, why);
 	return how == EXEC_CHANGED || how == EXEC_GIVE_UP;
+}
+
+bool sched_hand_over(struct worker *wk)
+{
+	enum exec_resume how;
+
+	if (!wk->grid->pauses || atomic_load(&wk->grid->work) == wk->paused_work)
+		return false;
+	how = pause_for(wk, EXEC_PAUSE_SLICE);
+	return how == EXEC_CHANGED || how == EXEC_GIVE_UP;
+}
+
+bool sched_vain(struct worker *wk)
+{
+	if (!wk->grid->pauses) {
+		sched_yield();
+		return false;
+	}
+	switch (pause_for(wk, EXEC_PAUSE_VAIN)) {
+	case EXEC_TIME:
+		break;
+	case EXEC_AS_BEFORE:
+		return false;
+	default:
+		wk->passed = 0;
+		return true;
+	}
+	wk->passed++;
+	for (size_t i = 0; i < wk->resident.n; i++)
+		wk->resident.at[i].c->slept += 1ull << wk->passed;
+	return false;
 }
 
 /* ---- points ---- */

@@ -44,7 +44,7 @@ void tmem_regs_before(struct decoder *d, const struct ptx_insn *i, const struct 
 	}
 	before = dec_before(d, op_regs);
 	before->guard = x->guard;
-	before->guard_xor = x->guard_xor;
+	before->negated = x->negated;
 	before->site = x->site;
 	before->i.p = u;
 }

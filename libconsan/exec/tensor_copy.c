@@ -1,5 +1,6 @@
 /* tensor_copy: moves boxes of a tensor between global memory and their dense, swizzled image in
  * shared memory, row by row of the innermost dimension. Does not handle barriers or events. */
+#include "machine.h"
 #include "tensormap.h"
 
 #include <string.h>
@@ -445,12 +446,29 @@ struct store {
 	enum tensor_red red;
 };
 
-static void put(const struct store *s, unsigned char *to, const unsigned char *from, uint32_t n)
+static void put_memory(const struct store *s, unsigned char *to, const unsigned char *from, uint64_t n)
 {
 	if (s->red == RED_NONE)
 		memcpy(to, from, n);
 	else
 		tensor_reduce(s->red, s->c->map->type, to, from, n);
+}
+
+struct piece { const struct store *s; const unsigned char *from; };
+
+static void put_piece(void *user, uint64_t at, uint64_t from, uint64_t n)
+{
+	const struct piece *p = user;
+
+	put_memory(p->s, (unsigned char *)(uintptr_t)at, p->from + from, n);
+}
+
+static void put(const struct store *s, unsigned char *to, const unsigned char *from, uint32_t n)
+{
+	if (s->c->multimem)
+		multicast_each(s->c->multimem, (uintptr_t)to, n, put_piece, &(struct piece){ s, from });
+	else
+		put_memory(s, to, from, n);
 }
 
 static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
@@ -467,7 +485,7 @@ static bool store_row(void *user, uint32_t k, uint64_t base, bool inside)
 	get_row(row, c->shared, c->dst + k * r->pitch, r->bytes, c->map->swizzle);
 	if (r->packed) {
 		for (uint32_t i = 0; i < r->bytes / 16; i++)
-			memcpy(to + i * r->packed, row + 16 * i, r->packed);
+			put(s, to + i * r->packed, row + 16 * i, r->packed);
 		return true;
 	}
 	if (!r->step) {

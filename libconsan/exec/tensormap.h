@@ -98,6 +98,7 @@ struct tensor_copy {
 	unsigned char *shared;     /* the CTA's shared memory, 1024-aligned offsets */
 	uint32_t dst;              /* offset of the box in it */
 	uint64_t pad_end;          /* a store writes padding below this address only */
+	const struct exec_multicast *multimem; /* of the map's address; or NULL */
 };
 
 /* Bytes of the box in global memory, as counted by complete_tx. */

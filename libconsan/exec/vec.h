@@ -4,6 +4,7 @@
 #define CONSAN_EXEC_VEC_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define VEC_INLINE static inline __attribute__((always_inline))
@@ -132,6 +133,37 @@ VEC_INLINE uint32_t v64_unlike(struct v64 a, uint64_t first, int32_t stride)
 
 	for (int k = 0; k < V64_N; k++)
 		m |= (uint32_t)_mm512_cmpneq_epi64_mask(a.v[k], e.v[k]) << 8 * k;
+	return m;
+}
+
+/* Numbers of the lanes in a half warp times b, a constant */
+VEC_INLINE struct v32 v32_half(int b)
+{
+	const __m512i s = _mm512_setr_epi32(0, b, 2 * b, 3 * b, 4 * b, 5 * b, 6 * b, 7 * b,
+		8 * b, 9 * b, 10 * b, 11 * b, 12 * b, 13 * b, 14 * b, 15 * b);
+
+	return (struct v32){ { s, s } };
+}
+VEC_INLINE struct v64 v64_half(int b)
+{
+	const __m512i s = _mm512_setr_epi64(0, b, 2 * b, 3 * b, 4 * b, 5 * b, 6 * b, 7 * b);
+	const __m512i t = _mm512_setr_epi64(8 * b, 9 * b, 10 * b, 11 * b, 12 * b, 13 * b, 14 * b, 15 * b);
+
+	return (struct v64){ { s, t, s, t } };
+}
+/* Is a - at[half] != e in any lane? */
+VEC_INLINE bool v32_unlike_halves(struct v32 a, const uint32_t at[2], struct v32 e)
+{
+	return _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(a.v[0], _mm512_set1_epi32((int)at[0])), e.v[0])
+		| _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(a.v[1], _mm512_set1_epi32((int)at[1])), e.v[1]);
+}
+VEC_INLINE bool v64_unlike_halves(struct v64 a, const uint64_t at[2], struct v64 e)
+{
+	__mmask8 m = 0;
+
+	for (int k = 0; k < V64_N; k++)
+		m |= _mm512_cmpneq_epi64_mask(_mm512_sub_epi64(a.v[k],
+			_mm512_set1_epi64((long long)at[k / 2])), e.v[k]);
 	return m;
 }
 
@@ -278,6 +310,42 @@ VEC_INLINE uint32_t v64_unlike(struct v64 a, uint64_t first, int32_t stride)
 	for (int k = 0; k < V64_N; k++)
 		same |= v64_mask(_mm256_cmpeq_epi64(a.v[k], e.v[k]), k);
 	return ~same;
+}
+VEC_INLINE struct v32 v32_half(int b)
+{
+	const __m256i s = _mm256_setr_epi32(0, b, 2 * b, 3 * b, 4 * b, 5 * b, 6 * b, 7 * b);
+	const __m256i t = _mm256_setr_epi32(8 * b, 9 * b, 10 * b, 11 * b, 12 * b, 13 * b, 14 * b, 15 * b);
+
+	return (struct v32){ { s, t, s, t } };
+}
+VEC_INLINE struct v64 v64_half(int b)
+{
+	struct v64 r;
+
+	for (int k = 0; k < V64_N; k++) {
+		const int f = k % 4 * 4 * b;
+
+		r.v[k] = _mm256_setr_epi64x(f, f + b, f + 2 * b, f + 3 * b);
+	}
+	return r;
+}
+VEC_INLINE bool v32_unlike_halves(struct v32 a, const uint32_t at[2], struct v32 e)
+{
+	__m256i other = _mm256_setzero_si256();
+
+	for (int k = 0; k < V32_N; k++)
+		other = _mm256_or_si256(other, _mm256_xor_si256(e.v[k],
+			_mm256_sub_epi32(a.v[k], _mm256_set1_epi32((int)at[k / 2]))));
+	return !_mm256_testz_si256(other, other);
+}
+VEC_INLINE bool v64_unlike_halves(struct v64 a, const uint64_t at[2], struct v64 e)
+{
+	__m256i other = _mm256_setzero_si256();
+
+	for (int k = 0; k < V64_N; k++)
+		other = _mm256_or_si256(other, _mm256_xor_si256(e.v[k],
+			_mm256_sub_epi64(a.v[k], _mm256_set1_epi64x((long long)at[k / 4]))));
+	return !_mm256_testz_si256(other, other);
 }
 #endif
 

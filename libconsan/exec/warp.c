@@ -6,21 +6,11 @@
 #include "internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static uint32_t pc_of(const struct warp *w, const struct xop *x)
 {
 	return (uint32_t)(x - w->code);
-}
-
-static void retire(struct warp *w, const struct xop *from, const struct xop *end)
-{
-	uint32_t n = (uint32_t)(end - from), at = pc_of(w, from);
-	uint32_t *seen = w->worker->seen;
-
-	w->budget -= n;
-	w->cluster->ticks += n;
-	if (seen[at] < at + n)
-		seen[at] = at + n;
 }
 
 static struct frag *push(struct warp *w, uint32_t pc, uint32_t mask)
@@ -161,7 +151,10 @@ void warp_start(struct warp *w)
 	w->tried = w->expire = w->expired = w->expired_work = 0;
 	w->done = false;
 	w->retry = false;
+	w->runs = w->worker->grid->runs;
 	w->follow.n = 0;
+	free(w->device_error);
+	w->device_error = NULL;
 	push(w, w->worker->grid->k->entry_pc, lanes);
 }
 
@@ -207,7 +200,20 @@ static void block(struct warp *w, const struct xop *x, uint32_t lanes)
 	f->wait = w->wait;
 }
 
-#define POLLS 4 /* polls without change before a backward jump yields */
+enum step run_step(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	enum step s = STEP_NEXT;
+
+	lanes = ex_guarded(w, x);
+	if (lanes)
+		s = x->fn(w, x, lanes | (w->dead & (0u - x->pure)));
+	/* a fragment has stayed behind, or the op wants the warp to stop after it */
+	if (__builtin_expect(s == STEP_NEXT && !w->nfrag && !w->stop, 1))
+		return x[1].run(w, x + 1, 0);
+	w->at = x;
+	w->at_lanes = lanes;
+	return s;
+}
 
 enum run_result warp_run(struct warp *w)
 {
@@ -227,11 +233,20 @@ again:
 	if (w->retry || w->follow.n)
 		w->stop = x + 1; /* stop after the op that is repeated, or after each op */
 	for (;;) {
-		uint32_t lanes = w->mask & (*rp(w, x->guard) ^ x->guard_xor);
 		enum step s = STEP_NEXT;
+		uint32_t lanes;
 
-		if (lanes)
-			s = x->fn(w, x, lanes | (w->dead & x->pure));
+		if (w->runs && !w->nfrag && !w->stop) {
+			w->from = from;
+			s = x->run(w, x, 0);
+			x = w->at;
+			from = w->from;
+			lanes = w->at_lanes;
+		} else {
+			lanes = ex_guarded(w, x);
+			if (lanes)
+				s = x->fn(w, x, lanes | (w->dead & (0u - x->pure)));
+		}
 		if (__builtin_expect(s == STEP_NEXT, 1)) {
 			if (++x != w->stop)
 				continue;
@@ -241,17 +256,17 @@ again:
 				if (x != w->stop && !w->follow.n)
 					continue;
 			}
-			retire(w, from, x);
+			warp_retire(w, from, x);
 			push(w, pc_of(w, x), w->mask);
 			goto again;
 		}
 		if (s == STEP_PARK) {
-			retire(w, from, x);
+			warp_retire(w, from, x);
 			push(w, pc_of(w, x), w->mask);
 			w->retry = false;
 			return RUN_PARKED;
 		}
-		retire(w, from, x + 1);
+		warp_retire(w, from, x + 1);
 		w->retry = false;
 		switch (s) {
 		case STEP_NEXT:

@@ -172,7 +172,7 @@ struct reg_access *wgmma_regs_before(struct decoder *d, const struct ptx_insn *i
 		return a;
 	before = dec_before(d, op_regs);
 	before->guard = x->guard;
-	before->guard_xor = x->guard_xor;
+	before->negated = x->negated;
 	before->site = x->site;
 	before->i.p = a;
 	return NULL;

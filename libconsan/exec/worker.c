@@ -9,6 +9,7 @@
 #define WAITERS 8 /* clusters that may be resident before the first of them writes a flag */
 #define EAGER 64 /* clusters that poll again after one write; of more, a part */
 #define FAIR_TURNS 8
+#define REPEATS 8 /* turns of all residents in vain until their states are compared */
 #define BESIDE_OPS (1u << 18) /* see beside() */
 #define FULL_EVERY 32 /* clusters start before all residents get a turn, also those that poll what
 			 only a plain store can have changed */
@@ -257,7 +258,7 @@ void worker_run(struct worker *wk)
 {
 	struct grid *g = wk->grid;
 	unsigned idle = 0;
-	bool all = !g->coupled;
+	bool all = !g->coupled, stuck;
 
 	sched_begin(wk);
 	for (;;) {
@@ -281,7 +282,7 @@ void worker_run(struct worker *wk)
 			&& atomic_load(&g->cut) == UINT64_MAX)
 			spread(g);
 		if (atomic_load(&g->work) != epoch)
-			wk->wasted = idle = 0;
+			wk->wasted = wk->passed = idle = 0;
 		if (g->coupled && fair(wk, progress, &all))
 			continue;
 		beside(wk);
@@ -320,18 +321,23 @@ void worker_run(struct worker *wk)
 			sched_yield();
 			continue;
 		}
-		if (++idle > 8 && livelocked(wk, epoch)) {
-			if (sched_pause(wk, true)) {
-				idle = 0;
-				all = true;
-				continue;
-			}
-			atomic_store(&g->hang, true);
-			grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
-				"livelock: all runnable warps spin in loops that change no state");
-		} else if (idle > 8) {
-			sched_yield();
+		if (++idle == 1 && sched_hand_over(wk)) {
+			all = true;
+			continue;
 		}
+		if (idle <= REPEATS)
+			continue;
+		stuck = livelocked(wk, epoch) || wk->passed > TIME_MOST;
+		if (stuck ? sched_pause(wk, true) : sched_vain(wk)) {
+			idle = 0;
+			all = true;
+			continue;
+		}
+		if (!stuck)
+			continue;
+		atomic_store(&g->hang, true);
+		grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
+			"livelock: all runnable warps spin in loops that change no state");
 	}
 	atomic_store(&wk->stuck_at, UINT64_MAX);
 }

@@ -439,7 +439,7 @@ static void record(struct recorder *r, const struct event *e)
 		return;
 	case EV_CTA_BEGIN: case EV_CTA_END: case EV_LOAD_USED: case EV_MBARRIER_PENDING_COUNT:
 	case EV_REGISTER_ACCESS: case EV_WARP_COLLECTIVE: case EV_TENSOR_MAP: case EV_SETMAXNREG:
-	case EV_GRIDDEPCONTROL: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
+	case EV_GRIDDEPCONTROL: case EV_GRID_LAUNCH: case EV_HEAP: case EV_FAULT: case EV_BLOCKED: case EV_HANG:
 	case EV_OBSERVED: case EV_QUERY_CANCEL: case EV_COUNT:
 		return;
 	case EV_TMEM_ALLOC: case EV_TMEM_DEALLOC: case EV_TMEM_RELINQUISH: case EV_TMEM_ACCESS:

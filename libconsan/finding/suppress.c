@@ -240,13 +240,18 @@ void suppress_apply(struct results *r)
 
 /* ---- writing ---- */
 
-/* Escapes the special characters of globs. */
+/* Escapes the special characters of globs, # that would begin a comment, and a blank at either end,
+ * which would not belong to the value. */
 static void add_literal(struct text *t, const char *s)
 {
-	for (; *s; s++) {
-		if (strchr("*?[\\", *s))
+	for (const char *c = s; *c; c++) {
+		if (*c == ' ' && (c == s || !c[1])) {
+			text_add(t, "[ ]", 3);
+			continue;
+		}
+		if (strchr("*?[\\#", *c))
 			text_add(t, "\\", 1);
-		text_add(t, s, 1);
+		text_add(t, c, 1);
 	}
 }
 

@@ -31,9 +31,9 @@ install: all $(BUILD)/libconsan.so.0 $(BUILD)/static/libconsan.a $(MAN)
 		"$$to/share/man/man1" "$$to/share/man/man3" "$$to/share/bash-completion/completions" \
 		"$$to/share/zsh/vendor-completions" "$$to/share/fish/vendor_completions.d" "$$to/share/doc/consan"; \
 	install $(BUILD)/consan $(BUILD)/consan-run "$$to/bin"; \
-	install -m 644 $(BUILD)/libconsan-cuda.so $(MAKERS_LIB) $(GPU_LIB) "$$to/lib/consan"; \
+	install -m 644 $(BUILD)/libconsan-cuda.so $(MAKERS_LIB) $(THREADS_LIB) $(GPU_LIB) "$$to/lib/consan"; \
 	$(if $(GPU_RESCUE),install $(GPU_RESCUE) "$$to/lib/consan";) \
-	ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so.1"; ln -sf libconsan-cuda.so "$$to/lib/consan/libcuda.so"; \
+	for f in $(CUDA_NAMES); do ln -sf libconsan-cuda.so "$$to/lib/consan/$$f"; done; \
 	install -d "$$to/lib/consan/python/consan"; \
 	for f in $(PYTHON_PARTS); do install -m 644 "libconsan/python/$$f" "$$to/lib/consan/python/$$f"; done; \
 	install -m 644 $(BUILD)/static/libconsan.a $(BUILD)/libconsan.so.0 "$$to/lib"; ln -sf libconsan.so.0 "$$to/lib/libconsan.so"; \

@@ -66,7 +66,7 @@ VISIBLE void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const ch
  * writes the Python frames of the calling thread as lines "file\tline\tfunction\n", innermost first, at
  * most n bytes, and returns their number; 0: the thread runs no Python code. NULL: none. */
 VISIBLE consan_frames *_Atomic consan_run_frames;
-VISIBLE _Atomic bool consan_run_gluon;
+VISIBLE _Atomic bool consan_run_gluon, consan_run_triton, consan_run_xla;
 VISIBLE void consan_run_on_stack(consan_frames *frames)
 {
 	consan_run_frames = frames;
@@ -190,7 +190,7 @@ static void *emulated(void *handle, const char *name)
 	Dl_info info;
 
 	if (strncmp(name, "cublas", 6) && strncmp(name, "cufft", 5) && strncmp(name, "curand", 6)
-			&& strncmp(name, "cupti", 5))
+			&& strncmp(name, "cupti", 5) && strncmp(name, "cudnn", 5))
 		return NULL;
 	ours = real_dlsym(handle, name) ? real_dlsym(RTLD_DEFAULT, name) : NULL;
 	if (!ours || !dladdr(ours, &info) || !strstr(info.dli_fname, cpu))

@@ -28,7 +28,8 @@ void consan_remember_ptx(const void *cubin, size_t cubin_bytes, const char *ptx,
 /* Exported, for the Python package. */
 typedef size_t consan_frames(char *to, size_t n);
 extern consan_frames *_Atomic consan_run_frames;
-extern _Atomic bool consan_run_gluon; /* the program has kernels of Gluon */
+/* the program has kernels of Gluon, of Triton, of JAX */
+extern _Atomic bool consan_run_gluon, consan_run_triton, consan_run_xla;
 void consan_run_on_stack(consan_frames *frames);
 
 /* What on_NAME() returns if the library or a function of it cannot be found. */

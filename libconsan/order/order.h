@@ -10,8 +10,10 @@
  * Edges and accesses come at different times: the edges when the program calls the API, in the order
  * of its calls; the accesses when the operation has run, in any order that respects the edges.
  *
- *  - A line is a sequence of operations: a stream, a branch of a graph, or ORDER_HOST, which stands
- *    for all host threads: their own synchronization is not seen.
+ *  - A line is a sequence of operations: a stream, a branch of a graph, or a thread of the host.
+ *  - Host threads may synchronize by means that nobody sees. So a call is ordered after those of other
+ *    threads that returned before it began; with order_config.threads, what only this orders is a
+ *    warning (CS1010), too.
  *  - An operation's clock is set by order_issue(). Later edges do not change it.
  *  - There are two relations: what the documentation promises (ORDER_PROMISED), and what current
  *    GPUs and drivers are known to do in addition (ORDER_KNOWN contains ORDER_PROMISED). An access
@@ -33,7 +35,7 @@ enum order_trust { ORDER_PROMISED, ORDER_KNOWN, ORDER_TRUSTS };
 /* ---- lines ---- */
 
 typedef uint32_t order_line;
-enum { ORDER_HOST = 0, ORDER_NO_LINE = UINT32_MAX };
+enum { ORDER_NO_LINE = UINT32_MAX };
 
 enum order_line_kind {
 	ORDER_LEGACY,          /* the legacy default stream of a device */
@@ -66,18 +68,53 @@ struct order_op *order_issue_node(struct order *o, const struct order_op *start,
 /* The launch of the graph (or the node of a child graph) that `start` stands for is complete when all
  * of these are: for its line, and for what comes after it. */
 void order_join_nodes(struct order *o, struct order_op *start, struct order_op *const *node, size_t n);
+/* As part of an operation that runs: a grid that a grid launches, a node in the body of a conditional
+ * node. For all operations outside of `in`, it is what `in` is. Of those inside, it is ordered after
+ * `after` and what these are ordered after; last: after all that were issued in `in` before, and after
+ * what `in` does itself. */
+struct order_op *order_issue_inside(struct order *o, struct order_op *in, struct order_op *const *after,
+	size_t nafter, bool last, const struct order_call *call);
 struct order_op *order_op_get(struct order *o, struct order_op *op);
 void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
 void order_op_launch(struct order_op *op, uint32_t launch);
 /* Races between grids of one number, except 0, are checked by others: they ran at the same time. */
 void order_op_beside(struct order_op *op, uint32_t number);
+/* The operation stays known without counting as one that runs. */
+struct order_op *order_op_keep(struct order *o, struct order_op *op);
+void order_op_drop(struct order *o, struct order_op *op);
+/* A pointer of the caller's, for order_config.met. */
+void order_op_set_met(struct order_op *op, void *met);
+void *order_op_met(const struct order_op *op);
+uint32_t order_op_set(const struct order_op *op); /* that number; 0: none */
+const char *order_op_kernel(const struct order_op *op); /* mangled; NULL: it is no grid */
 /* Where an operation is, without a reference to it. */
 struct order_place { order_line line; uint32_t epoch; };
 struct order_place order_place(const struct order_op *op);
-/* Does the host know that it is complete? */
+/* Do all threads of the host know that it is complete? */
 bool order_host_knows(struct order *o, struct order_place at);
-/* Is `a` ordered before `b`? */
+/* Does any? */
+bool order_any_knows(struct order *o, struct order_place at, enum order_trust trust);
+/* The operation that it was issued inside of; NULL: none. */
+struct order_op *order_op_in(const struct order_op *op);
+/* Is `a` ordered before `b`? What an operation does itself is not ordered with what is issued inside of
+ * it, but for the last. */
 bool order_before(const struct order_op *a, const struct order_op *b, enum order_trust trust);
+
+/* ---- threads of the host ---- */
+
+/* A call of this thread that will issue an operation, or release memory, has begun: what other threads do
+ * until order_issue() is not ordered before the operation. order_end() if the call issues none. */
+void order_begin(struct order *o);
+void order_end(struct order *o);
+/* The thread ends, or makes no calls any more. */
+void order_thread_ends(struct order *o);
+/* With order_config.threads: the thread releases a lock, starts a thread and the like; or acquires what
+ * was released to the object. */
+void order_release(struct order *o, uint64_t object);
+void order_acquire(struct order *o, uint64_t object);
+/* The host function of an operation is about to run on this thread. Other threads may know what it
+ * knows, from now on. */
+void order_host_runs(struct order *o, const struct order_op *op);
 
 /* ---- edges ---- */
 
@@ -99,7 +136,7 @@ bool order_wait(struct order *o, order_line line, const struct order_event *e, u
 void order_record_op(struct order *o, struct order_event *e, const struct order_op *op, uint32_t stack);
 bool order_wait_op(struct order *o, struct order_op *op, const struct order_event *e);
 
-/* The host waited: for everything in a line, for an event, for one operation, for all lines of a
+/* This thread of the host waited: for everything in a line, for an event, for one operation, for all lines of a
  * device (-1: of all devices). A query counts if it returned that the work is complete. */
 void order_host_waits(struct order *o, order_line line, enum order_trust trust);
 void order_host_waits_event(struct order *o, const struct order_event *e);
@@ -135,15 +172,23 @@ struct order_range {
 	uint64_t addr, bytes;
 	uint32_t site;         /* the instruction; 0: the whole operation */
 	uint32_t flags;
+	uint32_t part;         /* of the operation, as order_config.met knows it; 0: unknown */
 };
 /* The host can access memory of operations: pinned, managed or registered memory exists. */
 void order_host_can_access(struct order *o);
 /* Will the accesses of an operation matter, because another one or the host can be unordered with it?
- * If not, the caller need not tell them: a program that uses one stream and pageable memory. */
+ * If not, the caller need not tell them: a program that uses one stream, no branches of graphs, and
+ * pageable memory. */
 bool order_wants(struct order *o);
 /* The accesses of an operation, all at once or in parts, as they have happened. They are compared with
  * what is known, and kept until the host or all later operations are ordered after them. */
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n);
+/* From now on, told() gets the accesses of operations when they have happened, not under the lock of this
+ * module; at, issued: of the operation; issued: progress_now(). The texts are valid in the call. */
+struct order_side;
+typedef void order_told(void *user, const struct order_side *by, struct order_place at, uint64_t issued,
+	const struct order_range *range, size_t n);
+void order_watch(struct order *o, order_told *told, void *user);
 /* An access of the host. stack: called for the call stack, a site, if there is something to report.
  * Returns whether there was. */
 bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
@@ -159,8 +204,13 @@ void order_pending(struct order *o, uint64_t addr, uint64_t bytes,
  * order_issue() gave. */
 void order_alloc(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
 void order_free(struct order *o, struct order_op *op, uint64_t addr, uint64_t bytes);
+/* The host releases it, in a call that order_begin() began; before it waits for what uses it. */
+void order_host_frees(struct order *o, uint64_t addr, uint64_t bytes, uint32_t (*stack)(const char **));
 /* The memory gets a new owner without a race, as by cudaMalloc(), or after cudaFree(), which waits. */
 void order_forget(struct order *o, uint64_t addr, uint64_t bytes);
+
+/* Forgets all accesses, which hides races and makes none; why: what is not checked, one sentence. */
+void order_forget_all(struct order *o, const char *why);
 
 /* ---- the module ---- */
 
@@ -182,7 +232,7 @@ struct order_row {
 	enum order_mark mark;
 };
 enum { ORDER_ROWS = 14 };
-struct order_report {
+struct order_report { /* also of two processes: cuda/ipc_race.c */
 	const char *rule;      /* "CS1001" */
 	struct order_side now, old; /* old was told first */
 	uint64_t addr, bytes;  /* that both accessed */
@@ -197,9 +247,16 @@ struct order_config {
 	void (*report)(void *user, const struct order_report *r);
 	/* What is not checked, one sentence. */
 	void (*unchecked)(void *user, const char *why);
+	/* Does memory order an access by that part of `a` before one by that part of `b`? Called under the
+	 * lock, too; it may call order_before(). NULL: never. */
+	bool (*met)(void *user, const struct order_op *a, uint32_t a_part, const struct order_op *b,
+		uint32_t b_part);
+	/* All operations so far are complete, and will not be asked for. Under the lock. */
+	void (*retired)(void *user);
 	void *user;
 	uint64_t most_bytes;   /* of memory for accesses; 0: the default */
 	bool documented;       /* report what only ORDER_KNOWN orders */
+	bool threads;          /* report what only the time of calls of host threads orders */
 };
 struct order *order_open(const struct order_config *c);
 void order_close(struct order *o);

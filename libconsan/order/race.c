@@ -66,7 +66,7 @@ static bool replaces(const struct order_access *now, const struct order_access *
 /* Of one operation: does `a` conflict with everything that `b` conflicts with? */
 static bool covers(const struct order_access *a, const struct order_access *b)
 {
-	return a->op == b->op && lifetime(a) == lifetime(b)
+	return a->op == b->op && a->part == b->part && lifetime(a) == lifetime(b)
 		&& (writes(a) || !writes(b)) && as_strict(a, b);
 }
 
@@ -75,13 +75,27 @@ static bool is_before(const struct order_op *a, const struct order_op *b)
 	return order_op_before(a, b, ORDER_PROMISED);
 }
 
+/* Do others check races between them? */
+static bool beside(const struct order_op *a, const struct order_op *b)
+{
+	return a->beside && a->beside == b->beside;
+}
+
 /* The pair that may order `first` before `then`; NULL: none. */
-static struct met *find_met(struct order *o, const struct order_op *first, const struct order_op *then)
+static struct met *find_met(const struct order *o, const struct order_op *first,
+	const struct order_op *then, bool exact)
 {
 	for (size_t i = 0; i < o->met.n; i++)
-		if (is_before(first, o->met.at[i].writer) && is_before(o->met.at[i].reader, then))
+		if (o->met.at[i].exact == exact && is_before(first, o->met.at[i].writer)
+			&& is_before(o->met.at[i].reader, then))
 			return &o->met.at[i];
 	return NULL;
+}
+
+/* Did grids on the way from one to the other exchange values, though nothing that orders them? */
+bool order_only_saw(const struct order *o, const struct order_op *a, const struct order_op *b)
+{
+	return find_met(o, a, b, true) || find_met(o, b, a, true);
 }
 
 void order_forget_met(struct order *o)
@@ -103,14 +117,25 @@ static void meet(struct order *o, const struct order_access *now, const struct o
 	if (!writes(from) || !(to->flags & (ORDER_OBSERVES | HOST_ACCESS)))
 		return;
 	if (now->flags & HOST_ACCESS)
-		order_host_met(o, old->op, !writes(now));
+		order_host_met(o, now->op, old->op, !writes(now));
 	else if (old->flags & HOST_ACCESS)
-		order_host_met(o, now->op, false);
-	if (find_met(o, from->op, to->op))
-		return;
+		order_host_met(o, old->op, now->op, false);
+	for (size_t i = 0; i < o->met.n; i++)
+		if (o->met.at[i].writer == from->op && o->met.at[i].reader == to->op)
+			return;
 	from->op->kept++;
 	to->op->kept++;
-	vec_push(&o->met, ((struct met){ from->op, to->op, false }));
+	vec_push(&o->met, ((struct met){ from->op, to->op, beside(now->op, old->op), false }));
+}
+
+/* Did memory order the two? Accesses are told when their operation has ended, so that the one that was
+ * told later may be the first. */
+static bool have_met(const struct order *o, const struct order_access *now, const struct order_access *old)
+{
+	const struct order_config *c = &o->config;
+
+	return c->met && (c->met(c->user, old->op, old->part, now->op, now->part)
+		|| c->met(c->user, now->op, now->part, old->op, old->part));
 }
 
 static const char *name_of(const struct order_op *op)
@@ -121,11 +146,11 @@ static const char *name_of(const struct order_op *op)
 /* False: the pair may be ordered by memory, which is not checked. */
 static bool is_checked(struct order *o, const struct order_access *now, const struct order_access *old)
 {
-	struct met *m = find_met(o, old->op, now->op);
+	struct met *m = find_met(o, old->op, now->op, false);
 	char why[512];
 
 	if (!m)
-		m = find_met(o, now->op, old->op);
+		m = find_met(o, now->op, old->op, false);
 	if (!m)
 		return true;
 	if (m->told || (now->flags | old->flags) & HOST_ACCESS)
@@ -139,20 +164,64 @@ static bool is_checked(struct order *o, const struct order_access *now, const st
 	return false;
 }
 
+/* Did the thread that issued `now` know that `old` was issued? */
+static bool knew_issue(const struct order_op *now, const struct order_op *old)
+{
+	return now->issued.line == old->issued.line
+		|| clock_get(&now->seen, old->issued.line) >= old->issued.epoch;
+}
+
+enum { UNSETTLED = 1024 };
+
+/* What still runs has not told its strong writes yet. */
+static void settle_later(struct order *o, const struct order_access *now, const struct order_access *old,
+	enum order_lack lacks, uint64_t addr, uint64_t bytes)
+{
+	for (size_t i = 0; i < o->unsettled.n; i++) {
+		const struct unsettled *u = &o->unsettled.at[i];
+
+		if (u->now.op == now->op && u->old.op == old->op && u->now.site == now->site
+			&& u->old.site == old->site)
+			return;
+	}
+	if (o->unsettled.n == UNSETTLED)
+		order_settle(o);
+	now->op->kept++;
+	old->op->kept++;
+	vec_push(&o->unsettled, ((struct unsettled){ *now, *old, addr, bytes, lacks }));
+}
+
+void order_settle(struct order *o)
+{
+	for (size_t i = 0; i < o->unsettled.n; i++) {
+		const struct unsettled *u = &o->unsettled.at[i];
+
+		if (is_checked(o, &u->now, &u->old))
+			order_conflict(o, &u->now, &u->old, u->lacks, u->addr, u->bytes);
+		op_unref(u->now.op);
+		op_unref(u->old.op);
+	}
+	o->unsettled.n = 0;
+}
+
 static void found(struct order *o, const struct order_access *now, const struct order_access *old,
 	uint64_t addr, uint64_t bytes)
 {
-	const bool known = order_op_before(old->op, now->op, ORDER_KNOWN);
+	const enum order_lack lacks = is_before(old->op, now->op) ? LACKS_VISIBLE
+		: order_op_before(old->op, now->op, ORDER_KNOWN) ? LACKS_PROMISE : LACKS_ALL;
 
 	if (strong_to_each_other(now, old) && !lifetime(now) && !lifetime(old)) {
 		meet(o, now, old);
 		return;
 	}
-	if ((known && !o->config.documented)
-		|| (now->op->beside && now->op->beside == old->op->beside))
+	if ((lacks == LACKS_PROMISE && !o->config.documented) || beside(now->op, old->op))
 		return;
-	if (conflicts(now, old) && is_checked(o, now, old))
-		order_conflict(o, now, old, known, addr, bytes);
+	if (!conflicts(now, old) || have_met(o, now, old) || !is_checked(o, now, old))
+		return;
+	if (o->observed && o->running > 1 && !((now->flags | old->flags) & HOST_ACCESS))
+		settle_later(o, now, old, lacks, addr, bytes);
+	else
+		order_conflict(o, now, old, lacks, addr, bytes);
 }
 
 static struct order_state *advance(struct step *s, const struct order_state *old, uint64_t addr,
@@ -165,7 +234,7 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 
 	for (uint32_t i = 0; old && i < old->n; i++) {
 		const struct order_access *x = &old->at[i];
-		const bool promised = order_op_before(x->op, now->op, ORDER_PROMISED);
+		const bool ordered = order_op_before(x->op, now->op, order_relation(s->o));
 
 		if (x->op == now->op) {
 			add &= !covers(x, now);
@@ -173,11 +242,14 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 				at[n++] = *x;
 			continue;
 		}
-		if (!promised && !s->quiet)
+		if (!ordered && !s->quiet)
 			found(s->o, now, x, addr, bytes);
-		if (promised && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
-			order_conflict(s->o, now, x, false, addr, bytes);
-		if (promised && replaces(now, x))
+		if (ordered && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
+			order_conflict(s->o, now, x, LACKS_ALL, addr, bytes);
+		if (ordered && s->o->config.threads && x->op->line == now->op->line && conflicts(now, x)
+				&& !knew_issue(now->op, x->op))
+			order_conflict(s->o, now, x, LACKS_ISSUE, addr, bytes);
+		if (ordered && replaces(now, x))
 			continue;
 		at[n++] = *x;
 	}
@@ -220,6 +292,8 @@ static int by_kind(const void *a, const void *b)
 		return x->flags > y->flags ? -1 : 1;
 	if (x->site != y->site)
 		return x->site < y->site ? -1 : 1;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
@@ -234,7 +308,7 @@ static size_t join_ranges(struct order_range *r, size_t n)
 		if (!r[i].bytes)
 			continue;
 		if (last && last->flags == r[i].flags && last->site == r[i].site
-			&& last->addr + last->bytes >= r[i].addr) {
+			&& last->part == r[i].part && last->addr + last->bytes >= r[i].addr) {
 			const uint64_t end = r[i].addr + r[i].bytes;
 
 			if (last->addr + last->bytes < end)
@@ -258,6 +332,15 @@ static void limit(struct order *o)
 	o->full = true;
 }
 
+void order_forget_all(struct order *o, const char *why)
+{
+	pthread_mutex_lock(&o->lock);
+	map_clear(&o->map);
+	if (o->config.unchecked)
+		o->config.unchecked(o->config.user, why);
+	pthread_mutex_unlock(&o->lock);
+}
+
 static void apply(struct order *o, struct order_op *op, const struct order_range *range, size_t n,
 	unsigned more, bool quiet)
 {
@@ -271,10 +354,12 @@ static void apply(struct order *o, struct order_op *op, const struct order_range
 	n = join_ranges(r, n);
 	while (from < n) {
 		struct step s = { .o = o, .quiet = quiet, .now = { .op = op, .site = r[from].site,
-			.flags = (uint16_t)(r[from].flags | more) } };
+			.part = r[from].part, .flags = (uint16_t)(r[from].flags | more) } };
 		size_t to = from;
 
-		while (to < n && r[to].flags == r[from].flags && r[to].site == r[from].site)
+		o->observed |= r[from].flags & ORDER_OBSERVES;
+		while (to < n && r[to].flags == r[from].flags && r[to].site == r[from].site
+			&& r[to].part == r[from].part)
 			to++;
 		op->kept++; /* while states come and go */
 		map_apply(&o->map, r + from, to - from, step, &s);
@@ -291,25 +376,45 @@ static void apply(struct order *o, struct order_op *op, const struct order_range
 
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n)
 {
+	const struct order_access a = { .op = op };
+	order_told *told;
+
 	pthread_mutex_lock(&o->lock);
 	apply(o, op, range, n, 0, false);
+	told = o->told;
+	pthread_mutex_unlock(&o->lock);
+	if (told && n) {
+		const struct order_side side = order_side_of(&a);
+
+		told(o->told_user, &side, order_place(op), op->issued_at, range, n);
+	}
+}
+
+void order_watch(struct order *o, order_told *told, void *user)
+{
+	pthread_mutex_lock(&o->lock);
+	o->told = told;
+	o->told_user = user;
 	pthread_mutex_unlock(&o->lock);
 }
 
 /* All operations so far are before all later ones if none is still running and the host knows them
- * to be complete. */
+ * to be complete. With config.threads there may be threads that have made no call yet. */
 void order_retire(struct order *o)
 {
-	if (o->running)
+	if (o->running || o->config.threads)
 		return;
-	for (uint32_t i = 1; i < o->line.n; i++) {
-		const struct clock *c = &o->host.by[ORDER_PROMISED];
+	for (uint32_t i = 0; i < o->line.n; i++) {
+		const struct line *l = &o->line.at[i];
 
-		if (o->line.at[i].epoch && (i >= c->n || c->at[i] < o->line.at[i].epoch))
+		if (l->thread ? l->held : !order_all_know(o, i, l->epoch))
 			return;
 	}
 	map_clear(&o->map);
 	order_forget_met(o);
+	o->observed = false;
+	if (o->config.retired)
+		o->config.retired(o->config.user);
 }
 
 /* ---- the host ---- */
@@ -328,7 +433,7 @@ static void compare(void *user, const struct order_state *s, uint64_t addr, uint
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct order_access *x = &s->at[i];
 
-		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, ORDER_PROMISED))
+		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, order_relation(l->o)))
 			continue;
 		if (!conflicts(x, &l->now)) {
 			found(l->o, &l->now, x, addr, bytes); /* it may synchronize */
@@ -363,10 +468,16 @@ bool order_host_access(struct order *o, const struct order_range *range, uint32_
 
 struct pending {
 	const struct order *o;
-	const struct order_op *host;
 	void (*each)(void *user, uint64_t addr, uint64_t bytes, bool write);
 	void *user;
 };
+
+/* With config.threads, another thread may access it that does not know. */
+static bool is_known(const struct pending *p, const struct order_op *op)
+{
+	return p->o->config.threads ? order_all_know(p->o, op->line, op->epoch)
+		: clock_get(&p->o->host.by[ORDER_PROMISED], op->line) >= op->epoch;
+}
 
 static void on_state(void *user, const struct order_state *s, uint64_t addr, uint64_t bytes)
 {
@@ -376,7 +487,7 @@ static void on_state(void *user, const struct order_state *s, uint64_t addr, uin
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct order_access *x = &s->at[i];
 
-		if (x->flags & HOST_ACCESS || order_op_before(x->op, p->host, ORDER_PROMISED))
+		if (x->flags & HOST_ACCESS || is_known(p, x->op))
 			continue;
 		any = true;
 		write |= writes(x);
@@ -389,12 +500,9 @@ void order_pending(struct order *o, uint64_t addr, uint64_t bytes,
 	void (*each)(void *user, uint64_t addr, uint64_t bytes, bool write), void *user)
 {
 	struct pending p = { .o = o, .each = each, .user = user };
-	struct order_op *host;
 
 	pthread_mutex_lock(&o->lock);
-	p.host = host = order_host_op(o, &(struct order_call){ 0 });
 	map_each(&o->map, addr, bytes, on_state, &p);
-	order_host_op_put(host);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -406,6 +514,45 @@ static void life(struct order *o, struct order_op *op, uint64_t addr, uint64_t b
 
 	pthread_mutex_lock(&o->lock);
 	apply(o, op, &r, 1, flag, false);
+	pthread_mutex_unlock(&o->lock);
+}
+
+struct release {
+	struct order *o;
+	struct order_access now;
+	const struct order_clock *begun;
+	uint32_t (*stack)(const char **name);
+};
+
+static void on_release(void *user, const struct order_state *s, uint64_t addr, uint64_t bytes)
+{
+	struct release *r = user;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct order_place at = s->at[i].op->issued;
+		const bool promised = clock_get(&r->begun->by[ORDER_PROMISED], at.line) >= at.epoch;
+
+		if (s->at[i].flags & HOST_ACCESS || at.line == r->now.op->line
+			|| clock_get(&r->begun->by[order_relation(r->o)], at.line) >= at.epoch)
+			continue;
+		if (!r->now.op->call.stack)
+			r->now.op->call.stack = r->stack(NULL);
+		order_conflict(r->o, &r->now, &s->at[i], promised ? LACKS_VISIBLE : LACKS_ISSUE, addr, bytes);
+	}
+}
+
+void order_host_frees(struct order *o, uint64_t addr, uint64_t bytes, uint32_t (*stack)(const char **name))
+{
+	struct order_call call = { .name = "release" };
+	struct release r = { .o = o, .stack = stack, .now = { .flags = ORDER_WRITE | LIFE_FREE } };
+
+	pthread_mutex_lock(&o->lock);
+	if (o->threads > 1) {
+		r.now.op = order_host_op(o, &call);
+		r.begun = &order_self(o)->begun;
+		map_each(&o->map, addr, bytes, on_release, &r);
+		order_host_op_put(r.now.op);
+	}
 	pthread_mutex_unlock(&o->lock);
 }
 

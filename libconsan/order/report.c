@@ -14,9 +14,18 @@ static bool writes(const struct order_access *a)
 	return a->flags & ORDER_WRITE;
 }
 
-static const char *rule_of(const struct order_access *now, const struct order_access *old, bool known)
+/* The host releases memory by a call that waits for the devices. */
+static bool host_release(const struct order_access *a)
 {
-	if (known)
+	return a->flags & LIFE_FREE && a->op->device < 0;
+}
+
+static const char *rule_of(const struct order_access *now, const struct order_access *old,
+	enum order_lack lacks)
+{
+	if (lacks == LACKS_VISIBLE || (lacks == LACKS_ISSUE && !host_release(now)))
+		return "CS1010";
+	if (lacks == LACKS_PROMISE)
 		return "CS1009";
 	if (old->flags & LIFE_FREE && order_op_before(old->op, now->op, ORDER_PROMISED))
 		return "CS1005";
@@ -47,15 +56,35 @@ static const char *name_of(const struct order_access *a)
 	return a->op->call.kernel ? "the kernel" : a->op->call.name;
 }
 
-static struct order_side side_of(const struct order_access *a)
+struct order_side order_side_of(const struct order_access *a)
 {
 	return (struct order_side){ .host = by_host(a), .what = what_of(a), .call = a->op->call,
 		.line = a->op->where, .device = a->op->device, .site = a->site };
 }
 
-static void edge_of(char *to, size_t n, const struct order_access *now, const struct order_access *old)
+static bool nodes_of_one(const struct order_op *a, const struct order_op *b)
 {
-	if (old->flags & LIFE_FREE && order_op_before(old->op, now->op, ORDER_PROMISED))
+	if (order_op_root(a) == order_op_root(b))
+		return !order_op_root(a)->call.kernel;
+	return a->graph.epoch && a->graph.line == b->graph.line && a->graph.epoch == b->graph.epoch;
+}
+
+static void edge_of(char *to, size_t n, const struct order *o, const struct order_access *now,
+	const struct order_access *old, enum order_lack lacks)
+{
+	char first[64], then[64];
+
+	order_line_text(o, old->op->issued.line, first, sizeof first);
+	order_line_text(o, now->op->issued.line, then, sizeof then);
+	if (lacks == LACKS_ISSUE && host_release(now))
+		snprintf(to, n, "%s issued %s in %s while the call of %s that releases its memory was under way: "
+			"nothing orders the two calls, so that the release may come first", first, name_of(old),
+			old->op->where, then);
+	else if (lacks == LACKS_VISIBLE || lacks == LACKS_ISSUE)
+		snprintf(to, n, "no lock, join or other synchronization of threads that consan sees orders the "
+			"call or access of %s (%s in %s) before that of %s (%s in %s)", first, name_of(old),
+			old->op->where, then, name_of(now), now->op->where);
+	else if (old->flags & LIFE_FREE && order_op_before(old->op, now->op, ORDER_PROMISED))
 		snprintf(to, n, "the memory was released before, by %s in %s", name_of(old), old->op->where);
 	else if (by_host(now))
 		snprintf(to, n, "the host did not wait for %s in %s: call cudaStreamSynchronize() for it, or "
@@ -65,6 +94,13 @@ static void edge_of(char *to, size_t n, const struct order_access *now, const st
 		snprintf(to, n, "the host accessed the memory after it had issued %s in %s, without waiting: "
 			"wait for it before the access, or issue it afterwards", name_of(now),
 			now->op->where);
+	else if (nodes_of_one(now->op, old->op))
+		snprintf(to, n, "nothing orders %s before %s in the launch of a graph: add an edge between "
+			"the nodes, or wait for an event between the calls that are captured", name_of(old),
+			name_of(now));
+	else if (order_op_root(now->op) == order_op_root(old->op))
+		snprintf(to, n, "nothing orders %s before %s, which a kernel launches: launch both into one "
+			"stream", name_of(old), name_of(now));
 	else
 		snprintf(to, n, "nothing orders %s in %s before %s in %s: record an event in %s after the "
 			"first and let %s wait for it before the second", name_of(old), old->op->where,
@@ -72,19 +108,23 @@ static void edge_of(char *to, size_t n, const struct order_access *now, const st
 }
 
 void order_conflict(struct order *o, const struct order_access *now, const struct order_access *old,
-	bool known, uint64_t addr, uint64_t bytes)
+	enum order_lack lacks, uint64_t addr, uint64_t bytes)
 {
-	char edge[320], hint[320] = "";
+	char edge[400], hint[320] = "";
 	struct order_row row[ORDER_ROWS];
-	struct order_report r = { .rule = rule_of(now, old, known), .now = side_of(now),
-		.old = side_of(old), .addr = addr, .bytes = bytes, .edge = edge, .hint = hint };
+	struct order_report r = { .rule = rule_of(now, old, lacks), .now = order_side_of(now),
+		.old = order_side_of(old), .addr = addr, .bytes = bytes, .edge = edge, .hint = hint };
 
 	if (!o->config.report)
 		return;
-	edge_of(edge, sizeof edge, now, old);
+	edge_of(edge, sizeof edge, o, now, old, lacks);
 	if (now->op->unrecorded)
 		snprintf(hint, sizeof hint, "%s waits for an event that was not recorded before the wait, "
 			"which has no effect", now->op->where);
+	else if (order_only_saw(o, now->op, old->op))
+		snprintf(hint, sizeof hint, "kernels that run at the same time exchange values between the two, "
+			"but no release and acquire at .sys scope that orders these accesses: "
+			"st.release.sys and ld.acquire.sys, or __threadfence_system() on both sides");
 	if ((now->flags | (by_host(now) ? ORDER_STRONG : 0)) & (old->flags | (by_host(old) ? ORDER_STRONG : 0))
 			& ORDER_STRONG)
 		snprintf(hint, sizeof hint, "an access of scope .gpu is atomic only for its own device; other "

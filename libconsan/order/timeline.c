@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Takes a format; line ORDER_HOST: the host waits. */
+/* Takes a format; a line of the host: it waits. */
 void order_moment(struct order *o, order_line line, const struct order_op *op, const char *fmt, ...)
 {
 	struct moment *m = &o->moment[o->moments++ % MOMENTS];
 	va_list ap;
 
 	*m = (struct moment){ .line = line, .place = op ? order_place(op) : (struct order_place){ 0 },
-		.kernel = op && op->call.kernel };
+		.inside = op ? order_inside_number(op) : 0, .kernel = op && op->call.kernel };
 	va_start(ap, fmt);
 	vsnprintf(m->text, sizeof m->text, fmt, ap);
 	va_end(ap);
@@ -20,7 +20,8 @@ void order_moment(struct order *o, order_line line, const struct order_op *op, c
 
 static bool is_at(const struct moment *m, const struct order_op *op)
 {
-	return m->place.epoch && m->place.line == op->line && m->place.epoch == op->epoch;
+	return m->place.epoch && m->place.line == op->line && m->place.epoch == op->epoch
+		&& m->inside == order_inside_number(op);
 }
 
 size_t order_timeline(const struct order *o, const struct order_op *now, const struct order_op *old,
@@ -39,7 +40,7 @@ size_t order_timeline(const struct order *o, const struct order_op *now, const s
 		to = i + 1;
 	}
 	from -= from > first;
-	if (now->line == ORDER_HOST || old->line == ORDER_HOST)
+	if (o->line.at[now->line].thread || o->line.at[old->line].thread)
 		to = o->moments;
 	for (uint64_t i = from; i < to; i++) {
 		const struct moment *m = &o->moment[i % MOMENTS];

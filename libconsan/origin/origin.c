@@ -17,6 +17,8 @@
 /* The version of the format is in the folder's name, so that versions do not meet. */
 #define FOLDER "consan/origin-1"
 #define SUFFIX ".ptx.zst"
+static const char *const suffix_of[] = { [ORIGIN_CODE] = ".code.zst",
+	[ORIGIN_LAUNCHED] = ".launched.zst" };
 #define TEMPORARY "new-XXXXXX"
 #define PTX_MAX (UINT64_C(1) << 31)
 
@@ -72,9 +74,9 @@ static void write_entry(const char *path, const char *packed, size_t n)
 	text_free(&temporary);
 }
 
-void origin_put(const void *cubin, size_t most, const char *ptx, size_t n)
+static void put(const char *path, const void *data, size_t n)
 {
-	char *path = entry_path(cubin, most), *packed;
+	char *packed;
 	ZSTD_CCtx *z = path ? ZSTD_createCCtx() : NULL;
 	size_t room, done;
 
@@ -82,12 +84,42 @@ void origin_put(const void *cubin, size_t most, const char *ptx, size_t n)
 		room = ZSTD_compressBound(n);
 		packed = base_alloc(room);
 		ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
-		done = ZSTD_compress2(z, packed, room, ptx, n);
+		done = ZSTD_compress2(z, packed, room, data, n);
 		if (!ZSTD_isError(done))
 			write_entry(path, packed, done);
 		free(packed);
 	}
 	ZSTD_freeCCtx(z);
+}
+
+void origin_put(const void *cubin, size_t most, const char *ptx, size_t n)
+{
+	char *path = entry_path(cubin, most);
+
+	put(path, ptx, n);
+	free(path);
+}
+
+/* NULL: no store */
+static char *named_path(const void *name, size_t n, enum origin_kind kind)
+{
+	const char *dir = folder();
+	char hash[SHA256_HEX];
+	struct text path = { 0 };
+
+	if (!dir)
+		return NULL;
+	sha256_hex(name, n, hash);
+	text_printf(&path, "%s/%s%s", dir, hash, suffix_of[kind]);
+	return path.at;
+}
+
+void origin_put_named(const void *name, size_t nname, enum origin_kind kind, const void *data,
+	size_t n)
+{
+	char *path = named_path(name, nname, kind);
+
+	put(path, data, n);
 	free(path);
 }
 
@@ -106,26 +138,44 @@ static char *unpack(const struct text *packed, size_t *n)
 		return NULL;
 	}
 	ptx[size] = 0;
-	*n = strlen(ptx);
+	*n = size;
 	return ptx;
+}
+
+/* The data of an entry, which is then used most recently. */
+static char *get(const char *path, size_t *n)
+{
+	struct text packed = { 0 };
+	struct consan_err e = { 0 };
+	char *data = NULL;
+
+	if (path && text_read(&packed, path, &e) && packed.n) {
+		data = unpack(&packed, n);
+		utimensat(AT_FDCWD, path, NULL, 0); /* origin_trim() keeps what is used */
+	}
+	text_free(&packed);
+	return data;
+}
+
+void *origin_get_named(const void *name, size_t nname, enum origin_kind kind, size_t *n)
+{
+	char *path = named_path(name, nname, kind), *data = get(path, n);
+
+	free(path);
+	return data;
 }
 
 char *origin_get(const void *cubin, size_t most, size_t *n)
 {
-	char *path = entry_path(cubin, most), *ptx = NULL;
-	struct text packed = { 0 };
-	struct consan_err e = { 0 };
+	char *path = entry_path(cubin, most), *ptx = get(path, n);
 
-	if (path && text_read(&packed, path, &e) && packed.n) {
-		ptx = unpack(&packed, n);
-		utimensat(AT_FDCWD, path, NULL, 0); /* origin_trim() keeps what is used */
-	}
+	if (ptx)
+		*n = strlen(ptx);
 	if (path && !ptx) {
 		ptx = pairs_find(cubin, cubin_size(cubin, most), n);
 		if (ptx)
 			origin_put(cubin, most, ptx, *n);
 	}
-	text_free(&packed);
 	free(path);
 	return ptx;
 }
@@ -202,9 +252,12 @@ static int by_use(const void *a, const void *b)
 static bool is_entry(const char *name)
 {
 	size_t n = strlen(name);
+	const char *suffix = n > SHA256_HEX - 1 ? name + SHA256_HEX - 1 : "";
+	bool yes = !strcmp(suffix, SUFFIX);
 
-	return (n == SHA256_HEX - 1 + strlen(SUFFIX) && !strcmp(name + SHA256_HEX - 1, SUFFIX))
-		|| (n == strlen(TEMPORARY) && !strncmp(name, TEMPORARY, strlen("new-")));
+	for (size_t k = 0; k < ARRAY_SIZE(suffix_of); k++)
+		yes |= !strcmp(suffix, suffix_of[k]);
+	return yes || (n == strlen(TEMPORARY) && !strncmp(name, TEMPORARY, strlen("new-")));
 }
 
 void origin_trim(const char *dir, uint64_t most)

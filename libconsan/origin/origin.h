@@ -25,6 +25,17 @@ char *origin_get(const void *cubin, size_t most, size_t *n);
 /* The same of a cubin or of the cubins in a fatbin that this device runs. */
 char *origin_find(const void *image, size_t most, unsigned sm, char suffix, size_t *n);
 
+/* Other things that are kept in the store, under a name of any bytes that says all that they depend
+ * on. Each has a suffix of its own. */
+enum origin_kind {
+	ORIGIN_CODE,               /* machine code of instrumented PTX */
+	ORIGIN_LAUNCHED,           /* the kernels of a module that earlier runs launched, one a line */
+};
+void origin_put_named(const void *name, size_t nname, enum origin_kind kind, const void *data,
+	size_t n);
+/* NUL-terminated, *n bytes without the NUL; free() it. NULL: it is not there, or damaged. */
+void *origin_get_named(const void *name, size_t nname, enum origin_kind kind, size_t *n);
+
 /* The folder for the store of all runs, $XDG_CACHE_HOME/consan or ~/.cache/consan, with the version
  * of the format; free() it. NULL: there is no home. */
 char *origin_default_dir(void);

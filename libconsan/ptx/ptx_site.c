@@ -21,6 +21,20 @@ size_t ptx_statement_end(const struct ptx_module *m, const struct ptx_insn *i)
 	return semicolon ? (size_t)(semicolon - m->text) + 1 : end;
 }
 
+/* Calls are written over several lines: what is shown is one. */
+static void make_one_line(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		const bool blank = strchr(" \t\r\n", *from);
+
+		if (!blank || (to > text && to[-1] != ' '))
+			*to++ = blank ? ' ' : *from;
+	}
+	*to = 0;
+}
+
 static uint32_t add(const struct ptx_func *f, const struct ptx_insn *i,
 	uint32_t (*to)(const struct site *))
 {
@@ -37,6 +51,8 @@ static uint32_t add(const struct ptx_func *f, const struct ptx_insn *i,
 			s.end_line++;
 			s.end_col = (uint32_t)(end - from);
 		}
+	if (strchr(text, '\n'))
+		make_one_line(text);
 	s.constant = ptx_stores_constant(f, i, &s.value);
 	s.unread = ptx_result_unread(f, i);
 	s.unread_load = ptx_load_unread(f, i);

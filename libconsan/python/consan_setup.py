@@ -12,14 +12,26 @@ VARIABLES = {
     # CuPy's modules for CUB have PTX for one architecture only
     "CUPY_ACCELERATORS": "",
 }
-# Where device memory is emulated: an allocator that caches hides accesses out of bounds.
-CPU_VARIABLES = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+CPU_VARIABLES = {
+    # an allocator that caches hides accesses out of bounds
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async",
+}
+# Options of XLA, where the program has not set them: times say nothing about a GPU; PTX will do where there
+# is no ptxas; and no CUDA graphs, which would have programmatic edges.
+XLA_OPTIONS = {
+    "--xla_gpu_enable_command_buffer": "",
+    "--xla_gpu_autotune_level": "0",
+    "--xla_gpu_unsafe_fallback_to_driver_on_ptxas_not_found": "true",
+}
 
 # Module of a framework: module of ours that is imported after it.
 AFTER = {
     "ctypes": "consan._stack",
     "cupy": "consan._cupy",
     "cutlass.base_dsl.jit_executor": "consan._cutlass",
+    "jax._src.hardware_utils": "consan._jax",
     "triton.testing": "consan._triton",
     "triton.experimental.gluon._runtime": "consan._gluon",
     "torch._inductor.runtime.benchmarking": "consan._inductor",
@@ -79,6 +91,10 @@ def install():
     if not on_gpu():
         after.update(CPU_AFTER)
         variables.update(CPU_VARIABLES)
+        flags = os.environ.get("XLA_FLAGS", "")
+        more = [f"{name}={value}" for name, value in XLA_OPTIONS.items() if name not in flags]
+        if more:
+            os.environ["XLA_FLAGS"] = " ".join([*flags.split(), *more])
     for name, value in variables.items():
         os.environ.setdefault(name, value)
     # `pytest --consan` is known without an installed package

@@ -17,15 +17,16 @@ wheel:
 
 # Programs of the frameworks, in a virtual environment from the package index; so `make check`, which
 # needs no network but for `deps`, does not run them.
-VENV ?= $(abspath $(BUILD))/venv$(if $(TORCH),-torch)
-PYTHON_NEEDS = numpy pytest pytest-xdist triton cupy-cuda13x 'numba-cuda[cu13]' $(if $(TORCH),torch ninja setuptools)
+VENV ?= $(abspath $(BUILD))/venv$(if $(TORCH),-torch)$(if $(JAX),-jax)
+PYTHON_NEEDS = numpy pytest pytest-xdist triton cupy-cuda13x 'numba-cuda[cu13]' $(if $(TORCH),torch ninja setuptools) \
+	$(if $(JAX),'jax[cuda13]' absl-py)
 $(VENV)/bin/python:
 	$(V)$(PYTHON) -m venv $(VENV)
 	$(V)$(VENV)/bin/pip install -q $(PYTHON_NEEDS) || { rm -rf $(VENV); \
 		echo "check-python: the package index cannot be reached, or lacks one of: $(PYTHON_NEEDS)"; exit 1; }
 check-python: all $(BUILD)/libconsan.so.0 $(VENV)/bin/python
 	$(V)$(VENV)/bin/python -c 'import importlib.metadata as m; print(", ".join(n + " " + m.version(n) \
-		for n in "numpy triton cupy-cuda13x numba-cuda $(if $(TORCH),torch)".split()))'
-	$(V)cd tests/python && env -u CC -u CFLAGS PYTHONDONTWRITEBYTECODE=1 CONSAN_BUILD=$(abspath $(BUILD)) TORCH=$(TORCH) \
+		for n in "numpy triton cupy-cuda13x numba-cuda $(if $(TORCH),torch) $(if $(JAX),jax)".split()))'
+	$(V)cd tests/python && env -u CC -u CFLAGS PYTHONDONTWRITEBYTECODE=1 CONSAN_BUILD=$(abspath $(BUILD)) TORCH=$(TORCH) JAX=$(JAX) \
 		$(VENV)/bin/python -m pytest -q -rs -p no:cacheprovider $(TESTS_PYTHON)
 .PHONY: check-python

@@ -36,10 +36,10 @@ void consan_call_failed(struct consan *c, const struct consan_call *call)
 	session_take(c, &f);
 }
 
-void consan_deadlock(struct consan *c, const struct consan_stuck *stuck, size_t n, const char *waits,
-	const char *hint)
+void consan_deadlock(struct consan *c, const char *code, const struct consan_stuck *stuck, size_t n,
+	const char *waits, const char *hint)
 {
-	const unsigned rule = rule_by_code("CS1020");
+	const unsigned rule = rule_by_code(code);
 	struct finding f = { .rule = rule, .severity = rule_get(rule)->severity, .seen = 1 };
 
 	f.nsides = n < 2 ? (unsigned)n : 2;

@@ -80,6 +80,8 @@ enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exe
 	const struct exec_control *control = c->control;
 	enum exec_resume how;
 
+	if (c->copy && why == EXEC_PAUSE_VAIN)
+		return c->alone ? EXEC_TIME : EXEC_AS_BEFORE;
 	if (c->copy)
 		return why != EXEC_PAUSE_STUCK ? EXEC_AS_BEFORE : c->alone ? EXEC_HUNG : EXEC_GIVE_UP;
 	c->paused++;
@@ -96,6 +98,25 @@ static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
 	struct running *f = user;
 
 	return session_pause(f->c, &f->c->launching, why, changed);
+}
+
+/* A copy of the process tries one launch: those that it makes do not take place. */
+static int on_call(void *user, struct exec_call *x)
+{
+	struct running *f = user;
+	struct consan *c = f->c;
+	const struct exec_control *control = c->control;
+	int error;
+
+	if (c->copy && x->effect != RUNTIME_ASKS)
+		return 0;
+	c->paused++;
+	pthread_mutex_unlock(&c->launching);
+	error = c->outside.call(x);
+	pthread_mutex_lock(&c->launching);
+	c->paused--;
+	c->control = control;
+	return error;
 }
 
 void consan_on_pause(struct consan *c, const struct consan_outside *to)
@@ -209,6 +230,8 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 
 	if (c->outside.pause)
 		observer.pause = on_pause;
+	if (c->outside.call)
+		observer.call = on_call;
 	x.clustered = info->clustered;
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
@@ -449,8 +472,7 @@ static const struct exec_control *control_of(struct consan *c, const struct cons
 	return control;
 }
 
-/* Takes over findings that the launch's own schedule did not show. */
-static void take_explored(struct consan *c, const struct explored *x)
+void session_take_explored(struct consan *c, const struct explored *x)
 {
 	for (size_t k = 0; k < x->finding.n; k++) {
 		bool known = false;
@@ -484,12 +506,13 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given,
 }
 
 static enum consan_status launch(struct consan *c, const struct consan_launch *l,
-	struct order_op *op, struct consan_err *e)
+	struct order_op *op, uint64_t launched, struct consan_err *e)
 {
 	struct explored other = { 0 };
 	struct exec_control control;
 	struct exec_result r = { 0 };
-	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
+		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.memory = c->memory, .found = session_found,
 		.user = c, .global = !c->opt.no_global, .where = find_allocation };
 	struct result_launch record;
@@ -514,7 +537,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		return CONSAN_BAD_LAUNCH;
 	}
 	consan_device(c);
-	if (l->kernel->module->gpu) {
+	if (l->kernel->module->gpu || l->kernel->module->slices) {
 		if (c->opt.cluster_fallback)
 			consan_remark(c, REMARK_FALLBACK_NOT_TRIED,
 				"instrumented kernels run as launched: use --backend=cpu");
@@ -525,6 +548,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	}
 	pthread_mutex_lock(&c->launching);
 	config.launch = describe(c, l);
+	config.launch.launched = launched;
 	c->control = control_of(c, l, config.launch.id, &control);
 	config.launch.schedule = c->control ? c->opt.schedule : NULL;
 	checked = session_wants(c, l->kernel->info.name, l->kernel->demangled);
@@ -573,8 +597,8 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		repair_launch(repair, c, l, check, progress_seconds() - began);
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
-		take_explored(c, &other);
-		session_operation(c, op, check, config.launch.id);
+		session_take_explored(c, &other);
+		session_operation(c, op, check, config.launch.id, NULL);
 		explored_free(&other);
 		view_announce(c);
 		check_close(check);
@@ -592,12 +616,12 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 }
 
 enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
-	struct order_op *op, struct consan_err *e)
+	struct order_op *op, uint64_t launched, struct consan_err *e)
 {
 	enum consan_status status;
 
 	session_uses(c);
-	status = launch(c, l, op, e);
+	status = launch(c, l, op, launched, e);
 	session_used(c);
 	return status;
 }
@@ -609,7 +633,7 @@ enum consan_status consan_launch_sized(struct consan *c, const struct consan_lau
 
 	if (!session_take_struct(&l, sizeof l, given, size, e))
 		return CONSAN_BAD_LAUNCH;
-	return consan_launch_op(c, &l, NULL, e);
+	return consan_launch_op(c, &l, NULL, 0, e);
 }
 
 uint64_t consan_seed(const struct consan *c)

@@ -313,6 +313,17 @@ static void note_identical(struct consan *c, const struct gpu_running *f,
 			gpu_add_clean(m, m->signature[k]);
 }
 
+static void note_others(struct consan *c, const struct gpu_running *f)
+{
+	char text[400];
+
+	if (!f->l->beside || !check_with_others(f->check))
+		return;
+	snprintf(text, sizeof text, "races between threads of %s on global memory are not reported: other "
+		"work ran beside it, through which its threads may be ordered", f->l->kernel);
+	consan_remark(c, REMARK_NOTE, text);
+}
+
 /* The launch that gpu_wants() has recorded will not be checked. */
 static void give_up(struct consan *c, const char *kernel)
 {
@@ -329,7 +340,8 @@ static void give_up(struct consan *c, const char *kernel)
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy, .gluon = consan_python_gluon(),
+	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
+		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.global = l->module->code->global,
 		.found = session_found, .user = c, .aborted = l->fault };
 	struct gpu_running running = { .c = c, .l = l };
@@ -376,13 +388,14 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	run(&running, &config, &d, &r);
 	if (l->cost)
 		l->cost->check = progress_seconds() - start;
+	note_others(c, &running);
 	note_identical(c, &running, &d, &r);
 	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
 	explain_unchecked(l, f, &r, why);
 	if (!l->ended && !l->fault)
 		check_timed_out(running.check);
 	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
-	session_operation(c, l->op, running.check, config.launch.id);
+	session_operation(c, l->op, running.check, config.launch.id, l);
 	view_announce(c);
 	check_close(running.check);
 	if (!l->ended)
@@ -407,10 +420,10 @@ void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l)
 	if (!f || f->refused || !f->unrecorded || c->opt.no_global)
 		return;
 	pthread_mutex_lock(&c->launching);
-	if (!l->module->noted)
+	if (!c->noted_unrecorded)
 		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this "
 			"backend; --gpu-global checks them, --no-global says that they need not be");
-	l->module->noted = true;
+	c->noted_unrecorded = true;
 	pthread_mutex_unlock(&c->launching);
 }
 

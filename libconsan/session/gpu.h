@@ -7,12 +7,18 @@
 #include "session.h"
 
 struct gpu_module;
+struct slices;
 
 /* Instruments PTX, which is copied. name: for reports. emulated: it will run on the
  * executor. global: accesses to global memory are recorded. drains: records may leave the
  * pool while a kernel runs. NULL + e: the PTX cannot be parsed or instrumented. */
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
 	bool global, bool drains, struct consan_err *e);
+/* The same for one kernel and what it needs of its module. Its variables in global memory are those
+ * of the program's own module (gpu_module_global()); its variables in constant memory are its own, and
+ * must be made equal to those of the program's module before a launch. */
+struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
+	bool emulated, bool global, bool drains, struct consan_err *e);
 void gpu_module_close(struct gpu_module *m); /* NULL is fine */
 /* The instrumented PTX, owned by the module, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);
@@ -25,8 +31,11 @@ bool gpu_module_tickets(const struct gpu_module *m, const char *kernel);
 /* Its calls are recursive or indirect: its stack is as large as the program has set it, and
  * instrumented it needs more. */
 bool gpu_module_unbounded_stack(const struct gpu_module *m, const char *kernel);
-/* The name of the k-th variable in global memory; NULL: there are only k. */
+/* The name of the k-th variable in global memory; NULL: there are only k. If the module was cut,
+ * its address must be the k-th of 64 bits behind the struct record_params. */
 const char *gpu_module_global(const struct gpu_module *m, size_t k);
+/* The name of the k-th variable in constant memory; NULL: there are only k. */
+const char *gpu_module_const(const struct gpu_module *m, size_t k);
 uint32_t gpu_module_sm(const struct gpu_module *m);
 size_t gpu_module_insns(const struct gpu_module *m); /* of all functions */
 /* Bytes of the kernel's parameters, and the offset and bytes of each. */
@@ -59,6 +68,7 @@ struct gpu_launch {
 	const void *params;        /* the parameter block */
 	struct order_op *op;       /* libconsan/order; or NULL */
 	bool ended;                /* false: it was stopped, by --timeout */
+	bool beside;               /* other work of the program ran while it ran */
 	const char *fault;         /* the GPU stopped it: the error that it reported; or NULL */
 	/* Its records, on the host */
 	const void *pool;          /* record.h */
@@ -80,6 +90,11 @@ struct gpu_launch {
 	const void *(*whole)(void *user, uint32_t *chunks);
 	/* See decode_launch.memory; NULL: device memory is not known. */
 	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
+	/* Takes the accesses of `op` to global memory, to tell them to libconsan/order; and finds the
+	 * memory around an address that other operations can name. NULL: it is the executor's memory,
+	 * and they are told at once. */
+	void (*accessed)(void *user, const struct order_range *range, size_t n);
+	bool (*named)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
 	/* Copies CONSAN_TENSORMAP_BYTES at this address of the GPU; param: these bytes, if they are
 	 * in the parameter block, else NULL. False: they cannot be read. */
 	bool (*map)(void *user, uint64_t address, const void *param, void *bytes);
@@ -92,6 +107,8 @@ void gpu_launch_open(struct gpu_launch *l);
 void gpu_launch_close(struct gpu_launch *l);
 /* Adds a note to the report if the kernel's accesses to global memory are not recorded. */
 void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l);
+/* Adds a note about which accesses of operations are compared, if any are. */
+void gpu_note_operations(struct consan *c, bool emulated);
 /* Decodes and checks the launch; findings and coverage go to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
 

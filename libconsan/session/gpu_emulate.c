@@ -13,19 +13,23 @@
 
 /* A module has one variable that points at the pool, so launches run one at a time. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t launches;          /* so far; under `turn` */
 
 struct print {
 	struct consan *c;
 	pthread_mutex_t lock;
 	struct record_params *at;  /* that variable */
+	bool beside;               /* others ran while this one was paused */
 };
 
 static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
 {
 	struct print *p = user;
 	const struct record_params mine = *p->at;
+	const uint64_t before = launches;
 	const enum exec_resume how = session_pause(p->c, &turn, why, changed);
 
+	p->beside |= launches != before;
 	*p->at = mine;
 	return how;
 }
@@ -78,8 +82,16 @@ static bool find_memory(void *user, uint64_t addr, uint64_t *from, uint64_t *byt
 
 /* ---- the pool, drained while the executor runs ---- */
 
+/* The instrumented code of a kernel. */
+struct code {
+	struct gpu_module *gpu;
+	struct exec_module *exec;
+	const struct exec_kernel *kernel;
+};
+
 struct emulation {
 	struct consan *c;
+	struct code code;
 	const struct consan_launch *l;
 	struct gpu_launch g;
 	char *pool;
@@ -197,7 +209,7 @@ static void describe(struct emulation *r, const struct exec_launch *x, const voi
 {
 	const struct consan_launch *l = r->l;
 
-	r->g = (struct gpu_launch){ .module = l->kernel->module->gpu,
+	r->g = (struct gpu_launch){ .module = r->code.gpu,
 		.kernel = l->kernel->info.name,
 		/* the executor aligns the dynamic part */
 		.shared = l->kernel->info.shared_static + l->shared_dynamic + 2048,
@@ -220,18 +232,86 @@ static uint64_t pool_bytes(const struct consan *c)
 	return !bytes ? 1ull << 30 : bytes < RECORD_MOST_BYTES ? bytes : RECORD_MOST_BYTES;
 }
 
+/* ---- a kernel's own module ---- */
+
+/* Gives it the addresses of the module's variables. */
+static void share_variables(const struct consan_kernel *k)
+{
+	const char *name;
+	uint64_t *table, bytes;
+	void *at;
+
+	if (!exec_symbol(k->gpu_exec, gpu_module_variable(k->gpu), &at, &bytes))
+		return;
+	table = (uint64_t *)(void *)((char *)at + sizeof(struct record_params));
+	for (size_t n = 0; (name = gpu_module_global(k->gpu, n)); n++)
+		if (exec_symbol(k->module->exec, name, &at, &bytes))
+			table[n] = (uint64_t)(uintptr_t)at;
+}
+
+static void copy_constants(const struct consan_kernel *k)
+{
+	uint64_t bytes, most;
+	const char *name;
+	void *from, *to;
+
+	for (size_t n = 0; (name = gpu_module_const(k->gpu, n)); n++)
+		if (exec_symbol(k->module->exec, name, &from, &most) &&
+				exec_symbol(k->gpu_exec, name, &to, &bytes))
+			memcpy(to, from, bytes < most ? bytes : most);
+}
+
+static bool make_own(struct consan *c, struct consan_kernel *k, struct consan_err *e)
+{
+	const struct consan_module *m = k->module;
+	struct ptx_module *ptx;
+	const char *text;
+	size_t n;
+
+	k->gpu = gpu_module_cut(m->ptx->name, m->slices, k->info.name, true, gpu_global(c),
+		gpu_drains(c), e);
+	if (!k->gpu)
+		return false;
+	text = gpu_module_text(k->gpu, &n);
+	ptx = ptx_parse(m->ptx->name, text, n, e);
+	k->gpu_exec = ptx ? exec_load_on(ptx, m->device, NULL, e) : NULL;
+	if (!k->gpu_exec) {
+		gpu_module_close(k->gpu);
+		k->gpu = NULL;
+		return false;
+	}
+	share_variables(k);
+	return true;
+}
+
+static bool find_code(struct consan *c, const struct consan_launch *l, struct code *code,
+	struct consan_err *e)
+{
+	struct consan_kernel *k = (struct consan_kernel *)(uintptr_t)l->kernel;
+
+	*code = (struct code){ k->module->gpu, k->module->exec, k->exec };
+	if (code->gpu)
+		return true;
+	if (!k->gpu && !make_own(c, k, e))
+		return false;
+	copy_constants(k);
+	*code = (struct code){ k->gpu, k->gpu_exec, exec_kernel(k->gpu_exec, k->info.name, e) };
+	return code->kernel;
+}
+
+/* ---- launches ---- */
+
 /* NULL: there is no memory. *at: the module's variable that must point at the pool. */
-static struct record_head *open_pool(const struct consan_launch *l, uint64_t bytes,
+static struct record_head *open_pool(const struct code *code, uint64_t bytes,
 	struct record_params **at)
 {
 	struct record_head *pool = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	const struct consan_module *m = l->kernel->module;
 	uint64_t at_bytes;
 
 	if (pool == MAP_FAILED)
 		return NULL;
-	if (!exec_symbol(m->exec, gpu_module_variable(m->gpu), (void **)at, &at_bytes)) {
+	if (!exec_symbol(code->exec, gpu_module_variable(code->gpu), (void **)at, &at_bytes)) {
 		munmap(pool, bytes);
 		return NULL;
 	}
@@ -241,11 +321,11 @@ static struct record_head *open_pool(const struct consan_launch *l, uint64_t byt
 }
 
 static enum consan_status emulate(struct consan *c, const struct consan_launch *l,
-	const void *params, struct order_op *op, struct consan_err *e)
+	const struct code *code, const void *params, struct order_op *op, struct consan_err *e)
 {
 	struct print print = { .c = c };
 	struct exec_observer observer = { .user = &print, .print = on_print };
-	struct exec_launch x = { .device = c->gpu, .kernel = l->kernel->exec,
+	struct exec_launch x = { .device = c->gpu, .kernel = code->kernel,
 		.shared_dynamic = l->shared_dynamic, .params = params,
 		.cooperative = l->cooperative, .carry_on = true, .hardware = true,
 		.seed = c->opt.seed, .jobs = (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
@@ -259,13 +339,15 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct record_head *pool;
 	bool wanted = gpu_wants(c, l->kernel->info.name);
 
+	if (!wanted && l->kernel->module->slices)
+		x.kernel = l->kernel->exec;
 	x.clustered = l->cluster[0] || l->preferred[0] || required[0];
 	memcpy(x.grid, l->grid, sizeof x.grid);
 	memcpy(x.block, l->block, sizeof x.block);
 	for (unsigned d = 0; d < 3; d++)
 		x.cluster[d] = l->preferred[d] ? l->preferred[d] : l->cluster[d] ? l->cluster[d]
 			: required[d] ? required[d] : 1;
-	pool = open_pool(l, bytes, &at);
+	pool = open_pool(code, bytes, &at);
 	if (!pool) {
 		free(r);
 		err_set(e, CONSAN_ERR_MEMORY, 0, 0, "no memory for the records of a launch");
@@ -273,13 +355,14 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	}
 	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
 		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
-			gpu_module_tickets(l->kernel->module->gpu, l->kernel->info.name),
+			gpu_module_tickets(code->gpu, l->kernel->info.name),
 		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
-	*r = (struct emulation){ .c = c, .l = l, .pool = (char *)pool };
+	*r = (struct emulation){ .c = c, .code = *code, .l = l, .pool = (char *)pool };
 	describe(r, &x, params, at->tickets);
 	r->g.op = op;
 	if (wanted) {
 		gpu_note_unrecorded(c, &r->g);
+		gpu_note_operations(c, true);
 		if (gpu_drains(c))
 			start_draining(r, chunks);
 		else
@@ -289,7 +372,9 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	print.at = at;
 	if (c->outside.pause)
 		observer.pause = on_pause;
+	launches++;
 	exec_run(&x, &result);
+	r->g.beside = print.beside;
 	pthread_mutex_destroy(&print.lock);
 	stop_draining(r);
 	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
@@ -315,10 +400,14 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct order_op *op, struct consan_err *e)
 {
-	enum consan_status s;
+	enum consan_status s = CONSAN_BAD_LAUNCH;
+	struct code code;
 
 	pthread_mutex_lock(&turn);
-	s = emulate(c, l, params, op, e);
+	if (find_code(c, l, &code, e))
+		s = emulate(c, l, &code, params, op, e);
+	else
+		gpu_unchecked(c, l->kernel->info.name, l->queue, e->text);
 	pthread_mutex_unlock(&turn);
 	return s;
 }

@@ -31,10 +31,9 @@ static void add_sites(struct gpu_module *m)
 			ptx_site_add(r->reg_use.at[k].func, r->reg_use.at[k].insn);
 }
 
-struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
-	bool global, bool drains, struct consan_err *e)
+static struct gpu_module *open_with(const char *name, const char *text, size_t n,
+	const struct rewrite_options *o, struct consan_err *e)
 {
-	static unsigned number;
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
 	struct gpu_module *m;
 
@@ -42,8 +41,7 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), emulated,
-		global, drains);
+	m->code = rewrite_module(ptx, o);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0,
@@ -56,6 +54,33 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
 	return m;
 }
 
+struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
+	bool global, bool drains, struct consan_err *e)
+{
+	static unsigned number;
+
+	return open_with(name, text, n, &(struct rewrite_options){
+		.number = __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), .emulated = emulated,
+		.global = global, .drains = drains }, e);
+}
+
+struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
+	bool emulated, bool global, bool drains, struct consan_err *e)
+{
+	struct gpu_module *m;
+	size_t n;
+	char *text = slices_cut(from, kernel, &n);
+
+	if (!text) {
+		err_set(e, CONSAN_ERR_PTX_SYMBOL, 0, 0, "%s: no kernel %s", name, kernel);
+		return NULL;
+	}
+	/* the text is the same in each run, so that what it is assembled to can be kept */
+	m = open_with(name, text, n, &(struct rewrite_options){ .emulated = emulated,
+		.global = global, .drains = drains, .external = true }, e);
+	free(text);
+	return m;
+}
 void gpu_module_close(struct gpu_module *m)
 {
 	if (!m)
@@ -87,12 +112,22 @@ const uint32_t *gpu_module_cluster(const struct gpu_module *m, const char *kerne
 	return f ? f->func->reqnctapercluster : NULL;
 }
 
-const char *gpu_module_global(const struct gpu_module *m, size_t k)
+static const char *variable(const struct gpu_module *m, enum ptx_space space, size_t k)
 {
 	for (size_t i = 0; i < m->ptx->nvar; i++)
-		if (m->ptx->var[i].space == PS_global && !k--)
+		if (m->ptx->var[i].space == space && !k--)
 			return m->ptx->var[i].name;
 	return NULL;
+}
+
+const char *gpu_module_global(const struct gpu_module *m, size_t k)
+{
+	return variable(m, PS_global, k);
+}
+
+const char *gpu_module_const(const struct gpu_module *m, size_t k)
+{
+	return variable(m, PS_const, k);
 }
 
 uint32_t gpu_module_sm(const struct gpu_module *m)

@@ -16,7 +16,6 @@ struct gpu_module {
 	struct number_set clean;   /* signatures of clusters in which nothing was found */
 	uint64_t *signature;       /* of the clusters of this launch that are not skipped */
 	uint32_t nsignatures;
-	bool noted;                /* see gpu_note_unrecorded() */
 };
 
 /* In later launches, clusters of this signature are skipped. */

@@ -65,6 +65,15 @@ static bool is_cuda(const char *path)
 	return false;
 }
 
+/* The C library's code to which the handler of a signal returns (mov $SYS_rt_sigreturn, %rax; syscall):
+ * the frame above was interrupted, and its pc is no return address. */
+static bool is_trampoline(const void *pc)
+{
+	static const unsigned char code[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
+
+	return !memcmp(pc, code, sizeof code);
+}
+
 /* Finds the first frame that is the caller's. *entry: the last one that is ours. */
 static int skip_own(void *const *pc, int n, void **entry)
 {
@@ -100,12 +109,13 @@ static uint32_t resolve(void *const *pc, int n, const char **call)
 	Dl_info info;
 	unsigned kept = 0;
 	int i = skip_own(pc, n, &entry);
+	const bool faulted = i < n && is_trampoline(pc[i]);
 
 	*call = entry && dladdr((char *)entry - 1, &info) && info.dli_sname
 		? info.dli_sname + strspn(info.dli_sname, "_") : "";
-	for (; i < n && kept < KEPT; i++) {
-		/* the return address may be that of the next line, or function */
-		if (!find_object((uintptr_t)pc[i] - 1, &o))
+	for (i += faulted; i < n && kept < KEPT; i++) {
+		/* a return address may be that of the next line, or function */
+		if (!find_object((uintptr_t)pc[i] - !(faulted && !kept), &o))
 			continue;
 		snprintf(path[kept], sizeof path[kept], "%.255s", o.path);
 		loc[kept] = (struct site_loc){ .file = path[kept], .offset = o.pc - o.bias };

@@ -30,6 +30,7 @@ struct unasked_call { const void *thread; uint32_t stack; };
 
 struct consan {
 	struct order *order;      /* NULL: no operation has been issued; atomic */
+	bool noted_operations;    /* see gpu_note_operations(); atomic */
 	struct options opt;
 	struct check_policy policy;
 	struct check_memory *memory;
@@ -81,12 +82,14 @@ struct consan {
 	/* launches that the next one may run beside; op: a reference */
 	VEC(struct launched { uint32_t id; struct order_op *op; }) launched;
 	uint32_t beside;           /* check_beside() of the newest */
+	struct mets *mets;         /* NULL: no grids have met */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
 	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
 	unsigned shard, shards, part, parts;
 	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
+	bool noted_unrecorded;     /* gpu_note_unrecorded() has added its remark */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };
 
@@ -94,7 +97,10 @@ struct consan_module {
 	struct consan *c;
 	struct exec_module *exec;
 	struct ptx_module *ptx;    /* owned by exec */
-	struct gpu_module *gpu;    /* --backend=gpu-emulated: exec runs its text; else NULL */
+	/* --backend=gpu-emulated, else NULL: exec runs the text of `gpu`, or, if there are slices,
+	 * that of the program, and each launched kernel gets a module of its own */
+	struct gpu_module *gpu;
+	struct slices *slices;
 	unsigned device;           /* on which its kernels run */
 	struct consan_kernel *kernels;
 };
@@ -106,6 +112,8 @@ struct consan_kernel {
 	struct exec_kernel_info info;
 	char *demangled;
 	struct ev_symbol *symbols; /* info.symbols with short names */
+	struct gpu_module *gpu;    /* its own module, once it was launched (module->slices) */
+	struct exec_module *gpu_exec;
 };
 
 /* ---- session.c: around each launch ---- */
@@ -128,6 +136,10 @@ void session_take(struct consan *c, const struct finding *f);
 void session_found(void *user, const struct finding *f);
 /* For a copy of the process that only tries a launch: it records, saves and prints nothing. */
 void session_silence(struct consan *c, struct check_config *config);
+void session_mute(struct consan *c); /* the same, of one that goes on with several operations */
+/* Takes over findings that the process's own schedule did not show. */
+struct explored;
+void session_take_explored(struct consan *c, const struct explored *x);
 /* Ends a launch: its findings become final, and those that session_found() added and the
  * checker dropped are removed. Clusters with an id above `last` do not count; UINT32_MAX: all
  * do. */
@@ -138,11 +150,27 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 void session_add_run(struct results *r, const struct options *o);
 
 /* ---- operations.c ---- */
-/* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API. */
 /* Opens the check of a launch, which may run beside earlier ones. op: may be NULL */
 struct check *session_check(struct consan *c, const struct check_config *of, struct order_op *op);
 void session_launches_end(struct consan *c);
-void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch);
+/* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API; gpu: NULL:
+ * it ran on the executor. */
+void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch,
+	const struct gpu_launch *gpu);
+
+/* The operation of a launch that others may run beside; NULL: not known. */
+struct order_op *session_launched(const struct consan *c, uint32_t launch);
+
+/* ---- met.c: order between operations through memory ---- */
+struct met_op;
+/* The accesses of a grid will be told; NULL: it has not met others. part: the number of a part of it. */
+struct met_op *met_begin(struct consan *c, struct order_op *op, const struct check *check);
+uint32_t met_part(struct met_op *x, const struct check_part *p);
+/* Of struct order_config. */
+bool met_orders(void *user, const struct order_op *a, uint32_t a_part, const struct order_op *b,
+	uint32_t b_part);
+void met_retired(void *user);
+void met_close(struct consan *c);
 
 /* ---- calls.c ---- */
 /* The program ends, and asks for no more errors. */

@@ -74,15 +74,24 @@ static void on_report(void *user, const struct order_report *r)
 	session_take(c, &f);
 }
 
+void consan_operations_race(struct consan *c, const struct order_report *r)
+{
+	on_report(c, r);
+}
+
 static void on_unchecked(void *user, const char *why)
 {
-	consan_remark(user, REMARK_NOTE, why);
+	char text[600];
+
+	snprintf(text, sizeof text, "not checked: %s", why);
+	consan_remark(user, REMARK_NOTE, text);
 }
 
 struct order *consan_order(struct consan *c)
 {
 	const struct order_config config = { .report = on_report, .unchecked = on_unchecked, .user = c,
-		.documented = c->policy.documented_order };
+		.met = met_orders, .retired = met_retired, .documented = c->policy.documented_order,
+		.threads = c->policy.host_threads };
 
 	struct order *o = __atomic_load_n(&c->order, __ATOMIC_ACQUIRE);
 
@@ -98,18 +107,33 @@ struct order *consan_order(struct consan *c)
 /* ---- the accesses of a grid ---- */
 
 struct ranges {
+	struct met_op *met;
 	VEC(struct order_range) all;
-	struct exec_mem in;        /* the allocation of the previous one */
+	const struct gpu_launch *gpu;
+	uint64_t at, bytes;        /* the allocation of the previous one */
 	bool shared;               /* other operations can name it */
 };
+
+static bool find_shared(struct ranges *to, uint64_t addr)
+{
+	struct exec_mem m = { 0 };
+	bool shared;
+
+	if (to->gpu && to->gpu->named)
+		return to->gpu->named(to->gpu->user, addr, &to->at, &to->bytes);
+	shared = exec_mem_find(addr, &m) && !exec_in_heap(addr);
+	to->at = m.at;
+	to->bytes = m.bytes;
+	return shared;
+}
 
 /* Not memory of the device heap, which the heap hands from one kernel to the next, nor what only this
  * launch had. */
 static bool is_shared(struct ranges *to, uint64_t addr)
 {
-	if (addr - to->in.at >= to->in.bytes) {
-		to->in.bytes = 0;
-		to->shared = exec_mem_find(addr, &to->in) && !exec_in_heap(addr);
+	if (addr - to->at >= to->bytes) {
+		to->bytes = 0;
+		to->shared = find_shared(to, addr);
 	}
 	return to->shared;
 }
@@ -122,28 +146,63 @@ static void on_range(void *user, const struct check_range *r)
 		return;
 	vec_push(&to->all, ((struct order_range){ .addr = r->addr, .bytes = r->bytes, .site = r->site,
 		.flags = (r->write ? ORDER_WRITE : 0) | (r->strong ? ORDER_STRONG : 0)
-			| (r->system ? ORDER_SYSTEM : 0) | (r->observes ? ORDER_OBSERVES : 0) }));
+			| (r->system ? ORDER_SYSTEM : 0) | (r->observes ? ORDER_OBSERVES : 0),
+		.part = met_part(to->met, &r->part) }));
 }
 
 void session_launches_end(struct consan *c)
 {
 	while (c->launched.n)
-		order_op_put(c->order, c->launched.at[--c->launched.n].op);
+		order_op_drop(c->order, c->launched.at[--c->launched.n].op);
 }
 
-static struct order_op *op_of(const struct consan *c, uint32_t launch)
+/* They are in ascending order of their numbers. */
+struct order_op *session_launched(const struct consan *c, uint32_t launch)
 {
-	for (size_t i = c->launched.n; i-- > 0;)
+	size_t from = 0, to = c->launched.n;
+
+	while (from < to) {
+		const size_t i = (from + to) / 2;
+
 		if (c->launched.at[i].id == launch)
 			return c->launched.at[i].op;
+		if (c->launched.at[i].id < launch)
+			from = i + 1;
+		else
+			to = i;
+	}
 	return NULL;
 }
 
 static bool is_before(void *user, uint32_t first, uint32_t then)
 {
-	const struct order_op *a = op_of(user, first), *b = op_of(user, then);
+	const struct order_op *a = session_launched(user, first), *b = session_launched(user, then);
 
 	return !a || !b || order_before(a, b, ORDER_PROMISED);
+}
+
+/* A grid, and those that it launches, are compared thread by thread, which needs one set of grids. */
+static void check_parent(struct consan *c, const struct order_op *op, uint32_t number)
+{
+	const struct order_op *in = order_op_in(op);
+	char why[512];
+
+	if (!in || !order_op_kernel(in) || order_before(in, op, ORDER_PROMISED)
+		|| (number && number == order_op_set(in)))
+		return;
+	snprintf(why, sizeof why, "races between kernel %s and what it launches (%s): their accesses are not "
+		"compared", order_op_kernel(in), order_op_kernel(op));
+	consan_remark(c, REMARK_NOT_SEEN, why);
+}
+
+/* A set of grids begins: the launches of earlier ones are not asked for any more. */
+static void keep_newest(struct consan *c)
+{
+	const struct launched newest = c->launched.at[c->launched.n - 1];
+
+	while (--c->launched.n)
+		order_op_drop(c->order, c->launched.at[c->launched.n - 1].op);
+	c->launched.at[c->launched.n++] = newest;
 }
 
 /* Opens the check of a launch, which may run beside earlier ones. */
@@ -156,26 +215,47 @@ struct check *session_check(struct consan *c, const struct check_config *of, str
 	if (!op)
 		return check_open(of);
 	config.before = is_before;
-	vec_push(&c->launched, ((struct launched){ of->launch.id, order_op_get(c->order, op) }));
+	vec_push(&c->launched, ((struct launched){ of->launch.id, order_op_keep(c->order, op) }));
 	check = check_open(&config);
 	number = check_beside(check);
 	order_op_beside(op, number);
-	for (; number && number != c->beside && c->launched.n > 1; c->launched.n--) {
-		order_op_put(c->order, c->launched.at[0].op);
-		c->launched.at[0] = c->launched.at[c->launched.n - 1];
-	}
+	if (of->launch.launched)
+		check_parent(c, op, number);
+	if (number && number != c->beside)
+		keep_newest(c);
 	c->beside = number ? number : c->beside;
 	return check;
 }
 
-void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch)
+void gpu_note_operations(struct consan *c, bool emulated)
 {
-	struct ranges ranges = { 0 };
+	const bool global = gpu_global(c);
+	char text[500];
+
+	if (!c->order || !order_wants(c->order) || (emulated && global)
+			|| __atomic_exchange_n(&c->noted_operations, true, __ATOMIC_ACQ_REL))
+		return;
+	snprintf(text, sizeof text, "races between operations: copies, fills, releases%s are compared%s%s",
+		global ? " and what recorded kernels access in global memory" : "",
+		global ? "" : "; what kernels access in global memory is not recorded without --gpu-global",
+		emulated ? "" : "; what host code accesses is not recorded by --backend=gpu, which lets "
+		"launches run one after the other unless one records nothing for a second");
+	consan_remark(c, REMARK_NOTE, text);
+}
+
+void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch,
+	const struct gpu_launch *gpu)
+{
+	struct ranges ranges = { .gpu = gpu };
 
 	if (!op || !c->order || !order_wants(c->order))
 		return;
 	order_op_launch(op, launch);
+	ranges.met = met_begin(c, op, check);
 	check_accesses(check, on_range, &ranges);
-	order_accesses(c->order, op, ranges.all.at, ranges.all.n);
+	if (gpu && gpu->accessed)
+		gpu->accessed(gpu->user, ranges.all.at, ranges.all.n);
+	else
+		order_accesses(c->order, op, ranges.all.at, ranges.all.n);
 	vec_free(&ranges.all);
 }

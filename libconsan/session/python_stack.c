@@ -25,11 +25,14 @@ static write_frames *writer(void)
 	return found ? *found : NULL;
 }
 
-bool consan_python_gluon(void)
+bool consan_python_has(const char *name)
 {
-	const _Atomic bool *gluon = dlsym(RTLD_DEFAULT, "consan_run_gluon");
+	const _Atomic bool *has;
+	char variable[32];
 
-	return gluon && *gluon;
+	snprintf(variable, sizeof variable, "consan_run_%s", name);
+	has = dlsym(RTLD_DEFAULT, variable);
+	return has && *has;
 }
 
 bool consan_python_program(void)

@@ -186,7 +186,7 @@ struct repair *repair_open(struct consan *c, const struct consan_launch *l, cons
 	struct repair *r = base_alloc(sizeof *r);
 
 	*r = (struct repair){ .c = c, .l = l, .params = params, .config = *config,
-		.untried = why_untried(c, l) };
+		.untried = config->launch.launched ? UNTRIED_part : why_untried(c, l) };
 	if (r->untried != UNTRIED_NONE)
 		return r;
 	vec_push(&c->prepared, l->kernel);
@@ -221,14 +221,15 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	struct check *check, double seconds)
 {
 	const bool always = c->opt.verify_fixes == OPT_VERIFY_FIXES_YES;
-	const bool brief = always || seconds <= AUTO_LAUNCH;
+	const bool alone = r->untried != UNTRIED_part && !check_launches(check);
+	const bool brief = alone && (always || seconds <= AUTO_LAUNCH);
 	const struct attempt_limits limits = { .each = 0.5 + 4 * seconds,
 		.all = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds };
 	struct attempt_finding *of = findings_of(c, check);
 
 	if (of)
 		c->trial_seconds += attempt_edits(brief ? r->trials : NULL, l->kernel->module->ptx, check,
-			of, &limits, brief ? r->untried : UNTRIED_too_long);
+			of, &limits, brief ? r->untried : alone ? UNTRIED_too_long : UNTRIED_part);
 	free(of);
 }
 

@@ -5,6 +5,7 @@
 #include "libconsan/base/base.h"
 #include "libconsan/finding/finding.h"
 #include "gpu.h"
+#include "instrument/rewrite/rewrite.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -216,6 +217,7 @@ void consan_close(struct consan *c)
 	check_memory_close(c->memory);
 	session_launches_end(c);
 	vec_free(&c->launched);
+	met_close(c);
 	order_close(c->order);
 	banks_close(c->banks);
 	recorders_close(c->recorders);
@@ -417,14 +419,18 @@ static struct ptx_module *replace_ptx(struct consan *c, struct ptx_module *own, 
 	return missing ? own : other;
 }
 
-/* --backend=gpu-emulated: instruments the module, and frees own. */
+/* --backend=gpu-emulated: instruments the module, and frees own, or returns it and *slices. */
 static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
-	struct gpu_module **gpu, struct consan_err *e)
+	struct gpu_module **gpu, struct slices **slices, struct consan_err *e)
 {
 	struct ptx_module *ptx = NULL;
 	const char *text;
 	size_t n;
 
+	if (!slice_refuses(own->text)) {
+		*slices = slices_open(own->text, own->ntext);
+		return own;
+	}
 	*gpu = gpu_module_open(own->name, own->text, own->ntext, true, gpu_global(c),
 		gpu_drains(c), e);
 	if (*gpu) {
@@ -441,6 +447,7 @@ struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, con
 	struct exec_module *exec = NULL;
 	struct ptx_module *ptx = NULL;
 	struct gpu_module *gpu = NULL;
+	struct slices *slices = NULL;
 	struct consan_module *m;
 
 	if (!*c->opt.dump_ptx || other || dump_ptx(c, text, n, e))
@@ -450,15 +457,17 @@ struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, con
 	if (ptx)
 		consan_arch_hint(c, ptx->sm, ptx->sm_suffix);
 	if (ptx && c->opt.backend == OPT_BACKEND_GPU_EMULATED)
-		ptx = instrumented(c, ptx, &gpu, e);
+		ptx = instrumented(c, ptx, &gpu, &slices, e);
 	if (ptx)
 		exec = exec_load_on(ptx, device, other ? other->exec : NULL, e);
 	if (!exec) {
 		gpu_module_close(gpu);
+		slices_close(slices);
 		return NULL;
 	}
 	m = base_alloc(sizeof *m);
 	m->gpu = gpu;
+	m->slices = slices;
 	m->c = c;
 	m->ptx = ptx;
 	m->exec = exec;
@@ -482,10 +491,14 @@ static void unload(struct consan_module *m)
 			free((char *)k->symbols[i].name);
 		free(k->symbols);
 		free(k->demangled);
+		if (k->gpu_exec)
+			exec_unload(k->gpu_exec);
+		gpu_module_close(k->gpu);
 		free(k);
 	}
 	exec_unload(m->exec);
 	gpu_module_close(m->gpu);
+	slices_close(m->slices);
 	free(m);
 }
 
@@ -616,12 +629,17 @@ static void no_found(void *user, const struct finding *f)
 	(void)f;
 }
 
-void session_silence(struct consan *c, struct check_config *config)
+void session_mute(struct consan *c)
 {
-	c->copy = true;
 	c->save = NULL;
 	c->banks = NULL;
 	c->records = NULL;
 	c->print = no_print;
+}
+
+void session_silence(struct consan *c, struct check_config *config)
+{
+	c->copy = true;
+	session_mute(c);
 	config->found = no_found;
 }

@@ -63,14 +63,18 @@ uint32_t consan_launch_stack(void);
 char *consan_python_frames(void);
 uint32_t consan_python_stack_of(const char *frames); /* a site; 0: none */
 bool consan_python_program(void);
-bool consan_python_gluon(void); /* it has kernels of Gluon */
+bool consan_python_has(const char *name); /* it has kernels of this compiler: "gluon", "triton", "xla" */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
+/* For the InitializeInjectionNvtx2() of a library: `named` gets the streams that the program names by
+ * NVTX, as `stream "NAME"`. Returns what that function is to return. */
+int consan_nvtx(const void *(*get)(uint32_t id), void (*named)(const void *stream, const char *line));
 /* Happens-before of the host API in this session; its findings are the session's. */
 struct order *consan_order(struct consan *c);
-/* consan_launch() of a grid that order_issue() has made an operation. */
+/* consan_launch() of a grid that order_issue() has made an operation. launched: by a kernel: the number
+ * of the EV_GRID_LAUNCH; else 0. */
 enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
-	struct order_op *op, struct consan_err *e);
+	struct order_op *op, uint64_t launched, struct consan_err *e);
 /* A call of the CUDA API that failed, by rule CS951 to CS953. */
 struct consan_call {
 	const char *rule;      /* "CS951" */
@@ -81,14 +85,15 @@ struct consan_call {
 	uint32_t stack;        /* of consan_host_stack() */
 };
 void consan_call_failed(struct consan *c, const struct consan_call *call);
-/* CS1020: operations that wait for each other or for the host, of which the first two are shown. */
+/* CS1020, or CS1021, if it is not certain: operations that wait for each other or for the host, of which
+ * the first two are shown. */
 struct consan_stuck {
 	const char *kernel;    /* mangled; or "" */
 	const char *actor;     /* "kernel wait in stream 2" */
 	uint32_t stack;        /* of the call that issued it; 0: not known */
 };
-void consan_deadlock(struct consan *c, const struct consan_stuck *stuck, size_t n, const char *waits,
-	const char *hint);
+void consan_deadlock(struct consan *c, const char *rule, const struct consan_stuck *stuck, size_t n,
+	const char *waits, const char *hint);
 /* The failed call with this call stack is one of kernel<<<...>>>, which returns no error: the
  * report says so if the thread (an address that is its own) does not ask for it. */
 void consan_call_unasked(struct consan *c, const void *thread, uint32_t stack);
@@ -107,9 +112,20 @@ const char *consan_calling_library(void);
 struct consan_outside {
 	enum exec_resume (*pause)(enum exec_pause why, bool changed);
 	bool (*alone)(void);
+	/* A kernel calls the device runtime: exec_observer.call. */
+	int (*call)(struct exec_call *c);
 };
 void consan_on_pause(struct consan *c, const struct consan_outside *to);
+/* A race with an operation of another process. */
+struct order_report;
+void consan_operations_race(struct consan *c, const struct order_report *r);
 uint64_t consan_seed(const struct consan *c);  /* --seed */
+bool consan_explores(const struct consan *c);  /* --explore, without --schedule */
+/* Calls run() under each further seed of --explore, in a copy of the process, and takes over what it finds.
+ * Nothing else may run in the process. */
+void consan_explore_order(struct consan *c, void (*run)(void *user), void *user);
+/* Is memory that kernels can access shared with other processes? */
+bool consan_shares_memory(void);
 double consan_timeout(const struct consan *c); /* --timeout */
 bool consan_blocks(const struct consan *c);    /* --launch-blocking */
 /* --library-kernels=ignore */

@@ -25,8 +25,8 @@ conform-gpu: $(CONFORM)_gpu
 # its own cannot be run that way)
 conform-check: $(CONFORM) $(if $(SAN),,$(CONFORM)_gpu $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so)
 	@echo "$(CONFORM)"
-	$(V)for simd in avx2 ''; do \
-		CONSAN_SIMD=$$simd $(CONFORM) --seed=1 --count=96 >$(BUILD)/tests/conform/check.txt \
+	$(V)for simd in "CONSAN_SIMD=avx2" "CONSAN_STEP=1" "CONSAN_SIMD="; do \
+		env $$simd $(CONFORM) --seed=1 --count=96 >$(BUILD)/tests/conform/check.txt \
 		|| { cat $(BUILD)/tests/conform/check.txt; exit 1; }; done
 	$(V)for backend in $(if $(SAN),,cpu gpu-emulated); do \
 		$(BUILD)/consan-run --backend=$$backend --log-file=$(BUILD)/tests/conform/log.txt \

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <unistd.h>
 
@@ -520,6 +522,65 @@ static int deadlock_host(void)
 	return cudaDeviceSynchronize() ? 0 : 2;
 }
 
+/* ... or joins the thread that waits: it is certain that nobody raises it. */
+static int deadlock_joined(void)
+{
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	std::thread t([] { cudaStreamSynchronize(a); });
+	t.join();
+	*host_box() = 1;
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+static int deadlock_condition(void)
+{
+	static std::mutex m;
+	static std::condition_variable c;
+	static bool go;
+	std::thread t([] { std::unique_lock<std::mutex> l(m); c.wait(l, [] { return go; }); *host_box() = 1; });
+
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	cudaStreamSynchronize(a);
+	{ std::lock_guard<std::mutex> l(m); go = true; }
+	c.notify_one();
+	t.join();
+	return cudaDeviceSynchronize() ? 0 : 2;
+}
+
+/* Whether the second kernel hangs depends on which one runs first. */
+__global__ void set_first(int *flag) { atomicExch(flag, 1); }
+__global__ void hang_second(int *flag, int *never) { if (atomicAdd(flag, 0)) while (!atomicAdd(never, 0)) ; }
+static int hidden_order(void)
+{
+	hang_second<<<1, 1, 0, a>>>(flag, flag + 1);
+	set_first<<<1, 1, 0, b>>>(flag);
+	return cudaDeviceSynchronize() ? 2 : 0;
+}
+static int ordered_right(void) /* its twin: an event orders them */
+{
+	cudaEvent_t e;
+
+	OK(cudaEventCreate(&e));
+	hang_second<<<1, 1, 0, a>>>(flag, flag + 1);
+	OK(cudaEventRecord(e, a));
+	OK(cudaStreamWaitEvent(b, e, 0));
+	set_first<<<1, 1, 0, b>>>(flag);
+	return cudaDeviceSynchronize() ? 2 : 0;
+}
+
+/* Another thread sleeps, for the seconds in $SLEEP, before it raises the flag: no deadlock. */
+static int flag_late(void)
+{
+	const char *seconds = getenv("SLEEP");
+
+	set<<<1, 1, 0, a>>>(data, 45);
+	await<<<1, 1, 0, a>>>(box, 1, out, data);
+	std::thread t([seconds] { sleep(seconds ? atoi(seconds) : 1); *host_box() = 1; });
+	OK(cudaStreamSynchronize(a));
+	t.join();
+	return is(45);
+}
+
 static int deadlock_value(void)
 {
 	if (cuStreamWaitValue32(a, (CUdeviceptr)flag, 5, CU_STREAM_WAIT_VALUE_GEQ)) return 3;
@@ -544,7 +605,7 @@ static const struct { const char *name; int (*run)(void); } cases[] = {
 	CASE(values), CASE(value_for_kernel), CASE(graph), CASE(graph_events),
 	CASE(graph_memory), CASE(driver_graph), CASE(completion_event), CASE(pipeline_right), CASE(pipeline_racy),
 	CASE(legacy), CASE(ordered_free), CASE(staged), CASE(deadlock), CASE(deadlock_event),
-	CASE(deadlock_legacy), CASE(deadlock_mutual), CASE(deadlock_host), CASE(deadlock_value),
+	CASE(deadlock_legacy), CASE(deadlock_mutual), CASE(deadlock_host), CASE(deadlock_joined), CASE(deadlock_condition), CASE(flag_late), CASE(hidden_order), CASE(ordered_right), CASE(deadlock_value),
 	CASE(many),
 };
 

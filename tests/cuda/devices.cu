@@ -1,5 +1,6 @@
 /* Several devices: `devices NAME` runs one part; tests/unit/cuda/devices.c runs them under
- * consan-run. Needs two devices. Exits with 1 at the first thing that is not as on GPUs. */
+ * consan-run. Needs two devices. Exits with 1 at the first thing that is not as on GPUs. Long because it
+ * has a function for each part. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -493,6 +494,44 @@ template <bool System> __global__ void consume(int *flag, const int *data, int *
 	to[threadIdx.x] = data[threadIdx.x];
 }
 
+/* The load after the first fence.sc comes before the store before the second one, so the first fence is
+ * before the second, if the scopes of both have both threads. */
+template <bool System> __global__ void before_fence(int *flag, int *data)
+{
+	int v;
+	*data = 1;
+	if (System) asm volatile("fence.sc.sys;" : : : "memory");
+	else asm volatile("fence.sc.gpu;" : : : "memory");
+	asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	do
+		asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag + 1) : "memory");
+	while (!v);
+}
+template <bool System> __global__ void behind_fence(int *flag, const int *data, int *to)
+{
+	asm volatile("st.relaxed.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+	if (System) asm volatile("fence.sc.sys;" : : : "memory");
+	else asm volatile("fence.sc.gpu;" : : : "memory");
+	*to = *data;
+	asm volatile("st.relaxed.sys.global.s32 [%0], 1;" : : "l"(flag + 1) : "memory");
+}
+
+template <bool System> static void fences()
+{
+	int *data = array(0, 1024), *result = array(1, 32);
+	OK(cudaSetDevice(0));
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	before_fence<System><<<1, 1>>>(data + 512, data);
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceEnablePeerAccess(0, 0));
+	behind_fence<System><<<1, 1>>>(data + 512, data, result);
+	OK(cudaSetDevice(0));
+	OK(cudaDeviceSynchronize()); /* the first kernel runs first */
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceSynchronize());
+}
+
 template <bool System> static void signal()
 {
 	int *data = array(0, 1024), *result = array(1, 32);
@@ -510,6 +549,118 @@ template <bool System> static void signal()
 	OK(cudaSetDevice(1));
 	OK(cudaDeviceSynchronize());
 	CHECK(value(result + 3) == 3);
+}
+
+/* What a grid has done counts for those behind it in the stream, which signal it to another device; whether
+ * the other grid polls already (Early), and whether all have one shape. */
+template <bool Early, int Threads, bool Behind> static void relay()
+{
+	int *data = array(0, 1024), *result = array(1, 1024);
+	cudaStream_t s[2];
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(0));
+	OK(cudaDeviceSynchronize());
+	OK(cudaStreamCreateWithFlags(&s[0], cudaStreamNonBlocking));
+	OK(cudaStreamCreateWithFlags(&s[1], cudaStreamNonBlocking));
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceEnablePeerAccess(0, 0));
+	if (Early)
+		consume<true><<<1, 32>>>(data + 512, data, result);
+	OK(cudaSetDevice(0));
+	fill<<<1, Threads, 0, s[0]>>>(data, 7);
+	produce<true><<<1, 32, 0, s[!Behind]>>>(data + 512, data + 256);
+	OK(cudaSetDevice(1));
+	if (!Early)
+		consume<true><<<1, 32>>>(data + 512, data, result);
+	OK(cudaDeviceSynchronize());
+	CHECK(!Behind || value(result + 3) == 10);
+	OK(cudaSetDevice(0));
+	OK(cudaDeviceSynchronize());
+}
+
+/* ---- barriers of all devices, whose waits have time-outs ---- */
+
+enum { LATE = -1 };
+enum fence { NONE, GPU, SYSTEM };
+static const long long LIMIT = 200000000000; /* clocks */
+
+/* Each device adds to the other one's word and waits for its own. Warp 0 hands the value on to warp 1 in
+ * each iteration, which waits for it as well. To LATE if the time is over. */
+template <int Kind> __device__ void fence()
+{
+	if (Kind == SYSTEM)
+		__threadfence_system();
+	else if (Kind == GPU)
+		__threadfence();
+}
+
+template <int Release, int Acquire> __global__ void meet(int *mine, int *other, int *data, const int *from, int *to)
+{
+	__shared__ volatile int seen;
+	const long long begin = clock64();
+	int v = 0;
+	data[threadIdx.x] = threadIdx.x;
+	if (!threadIdx.x)
+		seen = 0;
+	fence<Release>();
+	__syncthreads();
+	if (!threadIdx.x)
+		atomicAdd_system(other, 1);
+	while (v <= 0 && clock64() - begin < LIMIT)
+		if (threadIdx.x < 32) {
+			asm volatile("ld.volatile.global.s32 %0, [%1];" : "=r"(v) : "l"(mine) : "memory");
+			if (!threadIdx.x)
+				seen = v;
+		} else {
+			v = seen;
+		}
+	if (v <= 0) {
+		to[threadIdx.x] = LATE;
+		return;
+	}
+	fence<Acquire>();
+	__syncthreads();
+	to[threadIdx.x] = from[threadIdx.x];
+}
+
+/* Looks at the clock, too, but has no time-out. */
+__global__ void endless(const volatile int *word, long long *to)
+{
+	long long sum = 0;
+	while (!*word)
+		sum ^= clock64();
+	*to = sum;
+}
+
+static void waits_for_nothing()
+{
+	int *word = array(0, 4);
+	OK(cudaMemset(word, 0, 16));
+	endless<<<1, 32>>>(word, (long long *)(word + 2));
+	CHECK(cudaDeviceSynchronize());
+}
+
+template <int Release, int Acquire, int Devices> static void meeting()
+{
+	int *word[2], *data[2], *to[2];
+	for (int d = 0; d < 2; d++) {
+		word[d] = array(d, 1);
+		data[d] = array(d, 64);
+		to[d] = array(d, 64);
+		OK(cudaMemset(word[d], 0, 4));
+		OK(cudaDeviceEnablePeerAccess(!d, 0));
+		OK(cudaDeviceSynchronize());
+	}
+	for (int d = 0; d < Devices; d++) {
+		OK(cudaSetDevice(d));
+		meet<Release, Acquire><<<1, 64>>>(word[d], word[!d], data[d], data[!d], to[d]);
+	}
+	for (int d = 0; d < Devices; d++) {
+		OK(cudaSetDevice(d));
+		OK(cudaDeviceSynchronize());
+		CHECK(Devices == 2 ? value(to[d] + 40) == 40 : value(to[d]) == LATE);
+	}
 }
 
 /* ---- two processes: the parent has the memory, the child opens it ---- */
@@ -651,6 +802,49 @@ static void ipc_child()
 
 static void ipc() { both(ipc_parent, ipc_child); }
 
+/* Processes that synchronize by a pipe only: racy if the parent does not wait for its kernel, or its copy,
+ * before it tells the child. */
+enum piped_how { WAITS, DOES_NOT, BLOCKS };
+template <piped_how How> static void piped_parent()
+{
+	int *data = array(0, 1024), host[1024] = { 0 };
+	cudaIpcMemHandle_t h;
+	cudaStream_t s;
+	char ready;
+	OK(cudaStreamCreate(&s));
+	OK(cudaIpcGetMemHandle(&h, data));
+	send(0, &h, sizeof h);
+	OK(cudaMemcpyAsync(data, host, 4096, cudaMemcpyHostToDevice, s));
+	fill<<<1, 32, 0, s>>>(data, 100);
+	if (How != DOES_NOT) OK(cudaStreamSynchronize(s));
+	/* current drivers have copied when it returns */
+	if (How == BLOCKS) OK(cudaMemcpy(data, host, 4096, cudaMemcpyHostToDevice));
+	send(0, "r", 1);
+	receive(0, &ready, 1);
+	/* what the child did is over */
+	fill<<<1, 32, 0, s>>>(data, 200);
+	OK(cudaStreamSynchronize(s));
+	OK(cudaFree(data));
+}
+static void piped_child()
+{
+	cudaIpcMemHandle_t h;
+	cudaStream_t s;
+	int *data, *result;
+	char ready;
+	receive(1, &h, sizeof h);
+	OK(cudaSetDevice(0));
+	OK(cudaIpcOpenMemHandle((void **)&data, h, cudaIpcMemLazyEnablePeerAccess));
+	result = array(0, 32);
+	OK(cudaStreamCreate(&s));
+	receive(1, &ready, 1);
+	OK(cudaMemcpyAsync(result, data, 128, cudaMemcpyDeviceToDevice, s));
+	OK(cudaStreamSynchronize(s));
+	send(1, "r", 1);
+	OK(cudaIpcCloseMemHandle(data));
+}
+template <piped_how How> static void piped() { both(piped_parent<How>, piped_child); }
+
 static void shared_parent()
 {
 	CUmemGenericAllocationHandle h;
@@ -713,7 +907,17 @@ int main(int argc, char **argv)
 		{ "no-peer", no_peer }, { "everywhere", everywhere }, { "pool-access", pool_access },
 		{ "pool-no-access", pool_no_access }, { "mapping", mapping },
 		{ "mapping-without-access", mapping_without_access }, { "multicast", multicast },
-		{ "signal-sys", signal<true> }, { "signal-gpu", signal<false> }, { "ipc", ipc }, { "shared", shared }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
+		{ "signal-sys", signal<true> }, { "signal-gpu", signal<false> },
+		{ "relay-early", relay<true, 32, true> }, { "relay-late", relay<false, 32, true> },
+		{ "relay-shapes", relay<true, 64, true> }, { "relay-apart", relay<true, 32, false> },
+		{ "meeting", meeting<SYSTEM, SYSTEM, 2> }, { "meeting-alone", meeting<SYSTEM, SYSTEM, 1> },
+		{ "endless", waits_for_nothing },
+		{ "meeting-without-acquire", meeting<SYSTEM, NONE, 2> },
+		{ "meeting-gpu-acquire", meeting<SYSTEM, GPU, 2> },
+		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
+		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc },
+		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
+		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
 	for (auto &p : part)

@@ -456,6 +456,83 @@ static int unsupported(void)
 	return 0;
 }
 
+/* Frameworks look for GPUs by NVML, before they call the driver. */
+static int nvml(void)
+{
+	void *lib = dlopen("libnvidia-ml.so.1", RTLD_NOW), *handle, *same;
+#define NVML(name) int (*name)() = (int (*)())dlsym(lib, #name); CHECK(name)
+	unsigned count, lanes;
+	unsigned long long memory[3];
+	struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char name[32]; } pci;
+	char name[96], uuid[96], bus[32];
+	int major, minor, state;
+	CUdevice d;
+
+	CHECK(lib);
+	NVML(nvmlInit_v2);
+	NVML(nvmlShutdown);
+	NVML(nvmlDeviceGetCount_v2);
+	NVML(nvmlDeviceGetHandleByIndex_v2);
+	NVML(nvmlDeviceGetHandleByPciBusId_v2);
+	NVML(nvmlDeviceGetHandleByUUID);
+	NVML(nvmlDeviceGetName);
+	NVML(nvmlDeviceGetUUID);
+	NVML(nvmlDeviceGetPciInfo_v3);
+	NVML(nvmlDeviceGetMemoryInfo);
+	NVML(nvmlDeviceGetCudaComputeCapability);
+	NVML(nvmlDeviceGetCurrPcieLinkWidth);
+	NVML(nvmlDeviceGetNvLinkState);
+	IS(1, nvmlDeviceGetCount_v2(&count));
+	OK(nvmlInit_v2());
+	OK(nvmlDeviceGetCount_v2(&count));
+	CHECK(count > 0);
+	IS(2, nvmlDeviceGetHandleByIndex_v2(count, &handle));
+	OK(nvmlDeviceGetHandleByIndex_v2(0, &handle));
+	OK(nvmlDeviceGetPciInfo_v3(handle, &pci));
+	OK(nvmlDeviceGetHandleByPciBusId_v2(pci.name, &same));
+	CHECK(same == handle);
+	IS(6, nvmlDeviceGetHandleByPciBusId_v2("0000:77:00.0", &same));
+	OK(nvmlDeviceGetUUID(handle, uuid, 96));
+	IS(7, nvmlDeviceGetUUID(handle, uuid, 8));
+	OK(nvmlDeviceGetHandleByUUID(uuid, &same));
+	CHECK(same == handle && !strncmp(uuid, "GPU-", 4));
+	OK(nvmlDeviceGetName(handle, name, 96));
+	OK(nvmlDeviceGetMemoryInfo(handle, memory));
+	CHECK(memory[0] == memory[1] + memory[2]);
+	OK(nvmlDeviceGetCudaComputeCapability(handle, &major, &minor));
+	OK(nvmlDeviceGetCurrPcieLinkWidth(handle, &lanes));
+	IS(3, nvmlDeviceGetNvLinkState(handle, 0, &state));
+	/* the driver's device at the same place */
+	OK(cuInit(0));
+	OK(cuDeviceGetByPCIBusId(&d, pci.legacy));
+	OK(cuDeviceGetPCIBusId(bus, sizeof bus, d));
+	CHECK(!strcasecmp(bus, pci.legacy));
+	OK(nvmlShutdown());
+	IS(1, nvmlShutdown());
+	return 0;
+}
+
+/* Memory of a stream, where no context is current: only a default stream needs one. */
+static int streams_memory(void)
+{
+	CUcontext c;
+	CUstream s;
+	CUdeviceptr at;
+
+	OK(cuInit(0));
+	OK(cuDevicePrimaryCtxRetain(&c, 0));
+	OK(cuCtxSetCurrent(c));
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxSetCurrent(NULL));
+	OK(cuMemAllocAsync(&at, 100, s));
+	OK(cuMemFreeAsync(at, s));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuMemAllocAsync(&at, 100, NULL));
+	OK(cuMemAllocAsync(&at, 100, s));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuMemFreeAsync(at, NULL));
+	OK(cuMemFreeAsync(at, s)); /* it was not freed */
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(void); } tests[] = {
@@ -465,6 +542,7 @@ int main(int argc, char **argv)
 		{ "programmatic-event", programmatic_event }, { "unknown-attribute", unknown_attribute },
 		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
 		{ "unsupported", unsupported }, { "unknown-plugin", unknown_plugin },
+		{ "nvml", nvml }, { "streams-memory", streams_memory },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -249,6 +249,161 @@ static void levels(void *h)
 	check("Dgemv", fabs(out[3] - sum) < 1e-12);
 }
 
+/* One symmetric matrix of bandwidth 2 as such, as a band and packed, and a triangle of it. */
+static void stored(void *h)
+{
+	enum { SIZE = 6, BAND = 2, LD = SIZE + 1 };
+	static double full[LD * SIZE], band[(BAND + 1) * SIZE], packed[SIZE * (SIZE + 1) / 2];
+	static double both[(2 * BAND + 1) * SIZE], x[SIZE], y[SIZE], expect[SIZE], out[SIZE];
+	const double one = 1, half = 0.5;
+	double *df, *db, *dp, *dx, *dy, *dg;
+	int n = 0;
+
+	for (int j = 0; j < SIZE; j++) {
+		x[j] = number(j);
+		y[j] = number(j + 7);
+		for (int i = 0; i <= j; i++) {
+			double v = j - i > BAND ? 0 : number(i + SIZE * j) + 3;
+
+			full[i + j * LD] = full[j + i * LD] = v;
+			packed[n++] = v; /* upper, by columns */
+			if (j - i <= BAND)
+				band[BAND + i - j + j * (BAND + 1)] = v;
+		}
+	}
+	for (int j = 0; j < SIZE; j++)
+		for (int i = 0; i < SIZE; i++)
+			if (abs(i - j) <= BAND)
+				both[BAND + i - j + j * (2 * BAND + 1)] = full[i + j * LD];
+	for (int i = 0; i < SIZE; i++) {
+		expect[i] = half * y[i];
+		for (int j = 0; j < SIZE; j++)
+			expect[i] += full[i + j * LD] * x[j];
+	}
+	df = device(full, sizeof full);
+	db = device(band, sizeof band);
+	dp = device(packed, sizeof packed);
+	dg = device(both, sizeof both);
+	dx = device(x, sizeof x);
+	for (int form = 0; form < 4; form++) {
+		dy = device(y, sizeof y);
+		check("symmetric", form == 0 ? !cublasDsymv_v2(h, 1, SIZE, &one, df, LD, dx, 1, &half, dy, 1)
+			: form == 1 ? !cublasDsbmv_v2(h, 1, SIZE, BAND, &one, db, BAND + 1, dx, 1, &half, dy, 1)
+			: form == 2 ? !cublasDspmv_v2_64(h, 1, (int64_t)SIZE, &one, dp, dx, (int64_t)1, &half,
+				dy, (int64_t)1)
+			: !cublasDgbmv_v2(h, OP_T, SIZE, SIZE, BAND, BAND, &one, dg, 2 * BAND + 1, dx, 1, &half,
+				dy, 1));
+		fetch(out, dy, sizeof out);
+		for (int i = 0; i < SIZE; i++)
+			check("symmetric", fabs(out[i] - expect[i]) < 1e-12);
+	}
+	/* a step that is too short, a step of 0, a flag that is none */
+	check("invalid", cublasDsbmv_v2(h, 1, SIZE, BAND, &one, db, BAND, dx, 1, &half, dy, 1) == 7
+		&& cublasDsymv_v2(h, 1, SIZE, &one, df, LD, dx, 0, &half, dy, 1) == 7
+		&& cublasDsymv_v2(h, 2, SIZE, &one, df, LD, dx, 1, &half, dy, 1) == 7);
+	/* a solver undoes a product */
+	check("tbmv", !cublasDtbmv_v2(h, 1, OP_T, 0, SIZE, BAND, db, BAND + 1, dx, 1)
+		&& !cublasDtbsv_v2_64(h, 1, OP_T, 0, (int64_t)SIZE, (int64_t)BAND, db, (int64_t)(BAND + 1),
+			dx, (int64_t)1)
+		&& !cublasDtpmv_v2(h, 1, OP_N, 1, SIZE, dp, dx, 1));
+	fetch(out, dx, sizeof out);
+	for (int i = 0; i < SIZE; i++) {
+		double sum = x[i]; /* the diagonal is of ones */
+
+		for (int j = i + 1; j < SIZE; j++)
+			sum += full[i + j * LD] * x[j];
+		check("tpmv", fabs(out[i] - sum) < 1e-12);
+	}
+	check("tpsv", !cublasDtpsv_v2(h, 1, OP_N, 1, SIZE, dp, dx, 1));
+	check("rot", !cublasDrot_v2(h, SIZE, dx, 1, dy, 1, &(double){ 0 }, &one));
+	fetch(out, dy, sizeof out);
+	for (int i = 0; i < SIZE; i++)
+		check("tpsv, rot", fabs(out[i] + x[i]) < 1e-12);
+}
+
+static void hermitian(void *h)
+{
+	enum { SIZE = 4 };
+	static double complex x[SIZE], out[SIZE * SIZE], packed[SIZE * (SIZE + 1) / 2];
+	const double alpha = -2;
+	double complex *df, *dp, *dx;
+	double *df64;
+	int64_t greatest;
+	int n = 0;
+
+	for (int i = 0; i < SIZE; i++)
+		x[i] = number(i) + I * number(i + 2);
+	dx = device(x, sizeof x);
+	df = device(out, sizeof out);
+	dp = device(packed, sizeof packed);
+	check("her", !cublasZher_v2(h, 0, SIZE, &alpha, dx, 1, df, SIZE)
+		&& !cublasZhpr_v2_64(h, 0, (int64_t)SIZE, &alpha, dx, (int64_t)1, dp));
+	fetch(out, df, sizeof out);
+	fetch(packed, dp, sizeof packed);
+	for (int j = 0; j < SIZE; j++)
+		for (int i = j; i < SIZE; i++) {
+			check("hpr", cabs(packed[n++] - alpha * x[i] * conj(x[j])) < 1e-12);
+			check("her", cabs(out[i + j * SIZE] - alpha * x[i] * conj(x[j])) < 1e-12);
+		}
+	/* sizes of 64 bits, and those that are too large for the BLAS */
+	df64 = device(da, LDA * LDA * sizeof *da);
+	check("gemm_64", !cublasDgemm_v2_64(h, OP_N, OP_T, (int64_t)2, (int64_t)2, (int64_t)3, &(double){ 1 },
+			df64, (int64_t)LDA, df64, (int64_t)LDA, &(double){ 0 }, df, (int64_t)2)
+		&& cublasDgemm_v2_64(h, OP_N, OP_T, (int64_t)1 << 32, (int64_t)2, (int64_t)3, &(double){ 1 },
+			df64, (int64_t)1 << 32, df64, (int64_t)LDA, &(double){ 0 }, df, (int64_t)1 << 32) == 15);
+	fetch(dc, df, 4 * sizeof *dc);
+	check("gemm_64", fabs(dc[1] - (da[1] * da[0] + da[1 + LDA] * da[LDA]
+		+ da[1 + 2 * LDA] * da[2 * LDA])) < 1e-12);
+	check("amax_64", !cublasIdamax_v2_64(h, (int64_t)LDA, df64, (int64_t)1, &greatest)
+		&& greatest > 0 && greatest <= LDA);
+}
+
+/* A call on one stream, and a copy of a part of what it accesses on another. */
+static void race(void *h, const char *what, int fixed)
+{
+	const double one = 1, none = 0;
+	double *a = device(NULL, sizeof da), *c = device(NULL, 64 * 64 * 8), *to = device(NULL, 8);
+	double *from = c, *lists = device((void *[]){ a, c }, 16);
+	CUstream s, t;
+	CUevent e;
+
+	check("streams", !cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)
+		&& !cuStreamCreate(&t, CU_STREAM_NON_BLOCKING) && !cuEventCreate(&e, 0));
+	cuMemsetD8((CUdeviceptr)a, 0, sizeof da);
+	cuMemsetD8((CUdeviceptr)c, 0, 64 * 64 * 8);
+	cuCtxSynchronize();
+	cublasSetStream_v2(h, s);
+	if (!strcmp(what, "gemm")) {
+		cublasDgemm_v2_64(h, OP_N, OP_N, (int64_t)8, (int64_t)8, (int64_t)8, &one, a, (int64_t)8, a,
+			(int64_t)8, &none, c, (int64_t)64);
+		from = c + 7 * 64 + 7;
+	} else if (!strcmp(what, "between")) { /* what lies between its columns is not C */
+		cublasDgemm_v2_64(h, OP_N, OP_N, (int64_t)8, (int64_t)8, (int64_t)8, &one, a, (int64_t)8, a,
+			(int64_t)8, &none, c, (int64_t)64);
+		from = c + 6 * 64 + 8;
+	} else if (!strcmp(what, "batched")) {
+		cublasDgemmBatched(h, OP_N, OP_N, 4, 4, 4, &one, lists, 4, lists, 4, &none, lists + 1, 4, 1);
+		from = c + 15;
+	} else if (!strcmp(what, "triangle")) { /* the upper one, of which row 1 column 2 is a part */
+		cublasDsyrk_v2(h, 1, OP_N, 4, 4, &one, a, 4, &none, c, 64);
+		from = c + 2 * 64 + 1;
+	} else if (!strcmp(what, "lower")) {
+		cublasDsyrk_v2(h, 1, OP_N, 4, 4, &one, a, 4, &none, c, 64);
+		from = c + 64 + 2;
+	} else if (!strcmp(what, "read")) {
+		cublasDscal_v2(h, 4, &one, a, 2);
+		cublasDgeam(h, OP_N, OP_N, 4, 4, &one, a, 4, &none, a, 4, c, 4);
+		to = a + 15;
+		from = c + 100;
+	}
+	if (fixed) {
+		cuEventRecord(e, s);
+		cuStreamWaitEvent(t, e, 0);
+	}
+	cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, 8, t);
+	cuCtxSynchronize();
+}
+
 enum { LENGTH = 12 };
 
 static void transforms(void)
@@ -297,7 +452,7 @@ static void transforms(void)
 	check("cufftDestroy", !cufftDestroy(plan) && cufftDestroy(plan) == 1);
 }
 
-/* libraries [bounds | refused] */
+/* libraries [bounds | refused | race WHAT | fixed WHAT] */
 int main(int argc, char **argv)
 {
 	const char *test = argc > 1 ? argv[1] : "";
@@ -313,10 +468,16 @@ int main(int argc, char **argv)
 	if (!strcmp(test, "bounds"))
 		return cublasDscal_v2(h, 101, &two, device(NULL, 800), 1) != 13;
 	if (!strcmp(test, "refused"))
-		return cublasStbsv_v2(h) != 15 || cufftXtMalloc(0) != 16
+		return cublasSgetrfBatched(h) != 15 || cufftXtMalloc(0) != 16
 			|| cublasGetProperty(0, &version) != 99;
+	if (!strcmp(test, "race") || !strcmp(test, "fixed")) {
+		race(h, argv[2], !strcmp(test, "fixed"));
+		return 0;
+	}
 	products(h);
 	levels(h);
+	stored(h);
+	hermitian(h);
 	transforms();
 	return cublasDestroy_v2(h) || cublasDestroy_v2(h) != 1;
 }

@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices textures order ends ends_asan calls calls_plain libraries libraries_looked_up) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices textures order inside threads threads_ptds ends ends_asan calls calls_plain libraries libraries_looked_up) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -46,6 +46,13 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 $(BUILD)/tests/cuda/order: tests/cuda/order.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $<
+$(BUILD)/tests/cuda/threads $(BUILD)/tests/cuda/threads_ptds: tests/cuda/threads.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g \
+		$(if $(findstring ptds,$@),--default-stream per-thread) -o $@ $< -Xcompiler -pthread
+$(BUILD)/tests/cuda/inside: tests/cuda/inside.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -std=c++17 -arch=sm_90 -rdc=true -lineinfo -g -o $@ $< -lcudadevrt
 $(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)

@@ -38,6 +38,57 @@ __global__ void subscribe(const int *a, int *b, int *flag)
 	b[threadIdx.x] = a[threadIdx.x];
 }
 
+/* Two grids of two streams meet twice: at START, and at END. Between them, if there is a `from`, its
+ * values are read; `read` 0: before START; 2: after END. The signals of START and END order other
+ * accesses, or not. */
+__device__ static void meet(int *flag, int me, bool orders)
+{
+	int other;
+
+	__syncthreads();
+	if (!threadIdx.x) {
+		if (orders) asm volatile("st.release.gpu.u32 [%0], 1;" :: "l"(flag + me) : "memory");
+		else asm volatile("st.relaxed.gpu.u32 [%0], 1;" :: "l"(flag + me) : "memory");
+		do {
+			if (orders) asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(other) : "l"(flag + !me) : "memory");
+			else asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(other) : "l"(flag + !me) : "memory");
+		} while (!other);
+	}
+	__syncthreads();
+}
+__global__ void gather(const int *from, int *to, int *flags, int me, int read, bool start, bool end)
+{
+	if (from && read == 0) to[threadIdx.x] = from[threadIdx.x];
+	meet(flags, me, start);
+	if (from && read == 1) to[threadIdx.x] = from[threadIdx.x];
+	meet(flags + 2, me, end);
+	if (from && read == 2) to[threadIdx.x] = from[threadIdx.x];
+}
+
+/* Grids of different shapes: the first one may omit the release, the others the acquire. */
+__device__ void hand_over(int *a, int n, int *flag, bool release)
+{
+	for (int i = threadIdx.x; i < n; i += blockDim.x) a[i] = 1;
+	__syncthreads();
+	if (release) __threadfence();
+	__syncthreads();
+	if (!threadIdx.x) atomicExch(flag, 1);
+}
+__device__ void take_over(const int *a, int *b, int n, int *flag, bool acquire)
+{
+	if (!threadIdx.x) while (!atomicAdd(flag, 0)) ;
+	__syncthreads();
+	if (acquire) __threadfence();
+	const int i = blockIdx.x * blockDim.x + threadIdx.x;
+	if (i < n) b[i] = a[i];
+}
+__global__ void give(int *a, int n, int *flag, bool release) { hand_over(a, n, flag, release); }
+__global__ void take(const int *a, int *b, int n, int *flag, bool acquire) { take_over(a, b, n, flag, acquire); }
+__global__ void __cluster_dims__(2, 1, 1) take_in_clusters(const int *a, int *b, int n, int *flag, bool acquire)
+{
+	take_over(a, b, n, flag, acquire);
+}
+
 static int *a, *b, *host, *managed;
 static cudaStream_t s, t, s_free, t_free;
 static cudaEvent_t e, f;
@@ -52,6 +103,8 @@ static void join(cudaStream_t from, cudaStream_t to)
 }
 
 static void CUDART_CB function(void *) {}
+static volatile bool told;
+static void CUDART_CB say(void *) { told = true; usleep(100000); } // the host goes on before it returns
 static void CUDART_CB change(void *) { for (int i = 0; i < N; i++) host[i] = host[i] + 1; }
 
 #define CASE(name, rule) static void name()
@@ -189,6 +242,13 @@ CASE(host_function_data, CS1002)
 	if (fixed) join(s, t);
 	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
 }
+CASE(host_function_told, CS1002) // by a flag of the host, which is not seen
+{
+	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
+	cudaLaunchHostFunc(s, say, nullptr);
+	if (fixed) while (!told) usleep(1000);
+	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
+}
 CASE(free_in_use, CS1004)
 {
 	int *x;
@@ -281,15 +341,77 @@ CASE(flag, CS1002) // two kernels that run at once: memory orders them
 	else { SET(a, 1, s); subscribe<<<1, 64, 0, t>>>(a, b, host); }
 }
 
+/* A kernel in each stream; that of t reads a. */
+static void gathers(int read, bool start, bool end)
+{
+	int *flags = b + N - 4;
+	gather<<<1, 64, 0, s>>>(nullptr, b, flags, 0, read, start, end);
+	gather<<<1, 64, 0, t>>>(a, b, flags, 1, read, start, end);
+}
+// what is before a grid that released is before what is after the acquire of another one
+CASE(met_start, CS1002) { SET(a, 1, s); gathers(1, fixed, false); }
+CASE(met_start_copy, CS1002) { cudaMemsetAsync(a, 1, BYTES, s); gathers(1, fixed, false); }
+CASE(met_read_early, CS1002) { SET(a, 1, s); gathers(fixed, true, true); }
+CASE(met_end, CS1002) { gathers(1, false, fixed); SET(a, 1, s); }
+CASE(met_end_copy, CS1002) { gathers(1, false, fixed); cudaMemsetAsync(a, 1, BYTES, s); }
+CASE(met_read_late, CS1002) { gathers(fixed ? 1 : 2, true, true); SET(a, 1, s); }
+CASE(met_way, CS1002)
+{
+	SET(a, 1, s);
+	gather<<<1, 64, 0, s>>>(nullptr, b, b + N - 4, 0, 1, fixed, false);
+	gather<<<1, 64, 0, t>>>(nullptr, b, b + N - 4, 1, 1, fixed, false);
+	ADD(a, managed, t);
+}
+CASE(met_way_back, CS1002) { gathers(1, true, true); SET(a, 1, s); if (fixed) join(s, t); ADD(a, managed, t); }
+CASE(met_ahead, CS1002) // the grid that wrote and the one that signals are two, both beside the reader
+{
+	gather<<<1, 64, 0, t>>>(a, managed, b + N - 4, 1, 1, fixed, true);
+	set<<<1, 64, 0, s>>>(a, 1);
+	gather<<<1, 64, 0, s>>>(nullptr, b, b + N - 4, 0, 1, fixed, true);
+}
+CASE(met_twice, CS1002)
+{
+	SET(a, 1, s);
+	gathers(1, true, true);
+	cudaMemsetAsync(b + N - 4, 0, 4, s); // resets a flag: ordered after both grids
+	SET(a, 2, s);
+	gather<<<1, 64, 0, s>>>(nullptr, b, b + N - 8, 0, 1, true, true);
+	gather<<<1, 64, 0, t>>>(a, b, b + N - 8, 1, fixed, true, true);
+}
+CASE(flag_blocks, CS1002)
+{
+	take<<<4, 128, 0, t>>>(a, b, 512, b + N - 1, true);
+	give<<<1, 64, 0, s>>>(a, 512, b + N - 1, fixed);
+}
+CASE(flag_wider, CS117) // the block that takes has fewer warps than the one that gives
+{
+	take<<<16, 32, 0, t>>>(a, b, 512, b + N - 1, fixed);
+	give<<<1, 256, 0, s>>>(a, 512, b + N - 1, true);
+}
+CASE(flag_clusters, CS1002)
+{
+	take_in_clusters<<<4, 128, 0, t>>>(a, b, 512, b + N - 1, true);
+	give<<<1, 96, 0, s>>>(a, 512, b + N - 1, fixed);
+}
+CASE(flag_three, CS117) // one of the takers does not acquire
+{
+	take<<<2, 64, 0, t>>>(a, b, 128, b + N - 1, true);
+	take_in_clusters<<<2, 32, 0, t_free>>>(a + 256, b + 256, 64, b + N - 1, false);
+	give<<<1, 160, 0, s>>>(a, fixed ? 128 : 300, b + N - 1, true);
+}
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data), C(host_function_told),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
+	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
+	C(met_way_back), C(met_ahead), C(met_twice),
+	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
 };
 
 int main(int argc, char **argv)

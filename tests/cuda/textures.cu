@@ -62,10 +62,21 @@ static float at(const struct view *v, const float *t, const int *i)
 	return t[(k[2] * (v->dims > 1 ? v->size[1] : 1) + k[1]) * v->size[0] + k[0]];
 }
 
+/* An H200 rounds products of weights to 8 bits. In three dimensions this is not how it does all of them. */
+static void weigh(const int w[3], int to[8])
+{
+	const int xy = (w[0] * w[1] + 128) / 256, xz = (w[0] * w[2] + 128) / 256, yz = (w[1] * w[2] + 128) / 256;
+	const int all = (xz * w[1] + 128) / 256;
+
+	to[7] = all, to[3] = xy - all, to[5] = xz - all, to[6] = yz - all;
+	to[1] = w[0] - xy - xz + all, to[2] = w[1] - xy - yz + all, to[4] = w[2] - xz - yz + all;
+	to[0] = 256 - w[0] - w[1] - w[2] + xy + xz + yz - all;
+}
+
 static float fetched(const struct view *v, const float *t, const float *x)
 {
-	int low[3] = { 0, 0, 0 };
-	float part[3] = { 0, 0, 0 }, sum = 0;
+	int low[3] = { 0, 0, 0 }, part[3] = { 0, 0, 0 }, weight[8];
+	float sum = 0;
 
 	for (int d = 0; d < v->dims; d++) {
 		float u = v->normalized ? x[d] * v->size[d] : x[d];
@@ -76,20 +87,19 @@ static float fetched(const struct view *v, const float *t, const float *x)
 		}
 		u = roundf((u - 0.5f) * 256) / 256; /* 8 bits of fraction */
 		low[d] = (int)floorf(u);
-		part[d] = u - low[d];
+		part[d] = (int)((u - low[d]) * 256);
 	}
 	if (!v->linear)
 		return at(v, t, low);
-	for (int c = 0; c < 1 << v->dims; c++) {
-		int i[3];
-		float w = 1;
+	if (v->dims == 1 && v->mode == cudaAddressModeBorder)
+		part[1] = 128; /* one row, with the border before it */
+	weigh(part, weight);
+	for (int c = 0; c < 8; c++) {
+		const int i[3] = { low[0] + (c & 1), low[1] + (c >> 1 & 1), low[2] + (c >> 2) };
+		const bool before = v->dims == 1 && v->mode == cudaAddressModeBorder && !(c & 2);
 
-		for (int d = 0; d < 3; d++) {
-			i[d] = low[d] + (c >> d & 1);
-			w *= d >= v->dims ? 1 : c >> d & 1 ? part[d] : 1 - part[d];
-		}
-		if (w)
-			sum += w * at(v, t, i);
+		if (weight[c] && !before)
+			sum += weight[c] / 256.0f * at(v, t, i);
 	}
 	return sum;
 }
@@ -405,7 +415,6 @@ static int arrays(void)
 	c.z = 16;
 	CHECK(cudaMallocArray(&b, &c, W, H, 0) == cudaErrorInvalidChannelDescriptor);
 	OK(cudaFreeArray(a));
-	CHECK(cudaFreeArray(a) != cudaSuccess);
 	c = cudaCreateChannelDesc<unsigned short>();
 	OK(cudaMalloc3DArray(&a, &c, make_cudaExtent(W, H, D), 0));
 	p.srcPtr = make_cudaPitchedPtr(texels, W * 2, W, H);
@@ -517,6 +526,9 @@ static int refused(void)
 	cudaTextureObject_t t;
 	cudaMipmappedArray_t m;
 
+	cudaArray_t a = array_of(texels, W, H, 0);
+	OK(cudaFreeArray(a));
+	CHECK(cudaFreeArray(a) != cudaSuccess); /* a driver crashes */
 	CHECK(cudaMallocMipmappedArray(&m, &c, make_cudaExtent(W, H, 0), 2, 0) == cudaErrorNotSupported);
 	d.sRGB = 1;
 	CHECK(cudaCreateTextureObject(&t, &r, &d, NULL) == cudaErrorNotSupported);

@@ -32,6 +32,7 @@ static void write_suppressions(const struct results *r)
 		suppress_write(&t, &r->finding.at[i], "a reason");
 		FUZZ_CHECK(suppress_parse(&again, "x", t.at, &e));
 		FUZZ_CHECK(again.suppression.n == 1);
+		FUZZ_CHECK(!suppress_match(&again, &r->finding.at[i]));
 		results_free(&again);
 		text_free(&t);
 	}

@@ -72,6 +72,35 @@ static void two(void)
 	launch(f[1], s);
 }
 
+/* Two launches, in streams of two devices or of one, or one that the host ends. */
+static void beside(const char *what)
+{
+	void (*tell)(void) = (void (*)(void))(intptr_t)dlsym(RTLD_DEFAULT, "fake_flag");
+	CUcontext c[2] = { context(0) };
+	CUfunction f[2];
+	CUstream s[2];
+	CUmodule m[2];
+	void *host;
+
+	CHECK(cuMemAllocHost(&host, 64));
+	CHECK(cuStreamCreate(&s[0], CU_STREAM_NON_BLOCKING));
+	f[0] = load(text, &m[0]);
+	c[1] = !strcmp(what, "devices") ? context(1) : c[0];
+	CHECK(cuStreamCreate(&s[1], CU_STREAM_NON_BLOCKING));
+	f[1] = !strcmp(what, "module") ? f[0] : load(text, &m[1]);
+	CHECK(cuCtxSetCurrent(c[0]));
+	launch(f[0], s[0]);
+	CHECK(cuCtxSetCurrent(c[1]));
+	if (strcmp(what, "host"))
+		launch(f[1], s[1]);
+	else
+		tell();
+	CHECK(cuStreamSynchronize(s[1]));
+	CHECK(cuCtxSetCurrent(c[0]));
+	CHECK(cuStreamSynchronize(s[0]));
+	printf("ended\n");
+}
+
 /* Contexts are destroyed, and others get their handles. */
 static void again(void)
 {
@@ -388,6 +417,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "asked")) stub(true);
 	else if (!strcmp(mode, "no-code")) no_code();
 	else if (!strcmp(mode, "two")) two();
+	else if (!strcmp(mode, "beside") && argc > 2) beside(argv[2]);
 	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();
 	else if (!strcmp(mode, "reset")) primary(true);

@@ -1,8 +1,8 @@
 /* fake_driver: libcuda.so.1 and libcupti.so in one library, for machines without a GPU. It manages
  * contexts, modules and memory and calls CUPTI's callbacks around the calls of a program, as the
  * real libraries do, and does what those seldom do, to test the injected library. Handles are used
- * again at once. Long because the two libraries share their state. Kernels do nothing, or write records (fake_driver_records.c). Environment
- * variables:
+ * again at once. Long because the two libraries share their state. Kernels do nothing, or write records
+ * (fake_driver_records.c). Environment variables:
  *   DRIVER_DEVICES  number of devices     DRIVER_SM     compute capability, "90"
  *   DRIVER_MIB      device memory         DRIVER_CUPTI  error of cuptiSubscribe()
  *   DRIVER_FAULT    every kernel faults
@@ -34,13 +34,14 @@ struct CUctx_st {
 struct CUmod_st { char *text; struct CUctx_st *context; char bytes[64 * VARIABLE]; };
 struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
 struct CUfunc_st { struct CUmod_st *module; struct CUlib_st *library; char name[64]; };
-struct CUstream_st { struct CUctx_st *context; };
+struct CUstream_st { struct CUctx_st *context; unsigned flags; };
 
 static struct CUctx_st context[4];
 static struct CUmod_st *module[64];
 static struct CUlib_st library[8];
 /* context: NULL: of the process */
 static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256];
+static struct { char *at; size_t bytes; } pinned[16];
 static struct physical { int file; unsigned refs; size_t bytes; CUdeviceptr mapped; } physical[16];
 static unsigned long long last_id;
 static _Thread_local struct CUctx_st *stack[16];
@@ -384,6 +385,12 @@ API CUresult cuMemAllocPitch(CUdeviceptr *at, size_t *pitch, size_t width, size_
 		height, element);
 }
 
+/* As current drivers without a sleeping GPU: the memory is gone at once. */
+API CUresult cuMemFreeAsync(CUdeviceptr at, CUstream s)
+{
+	AROUND(cuMemFreeAsync, free_block(a.dptr), at, s);
+}
+
 API CUresult cuMemFree(CUdeviceptr at)
 {
 	AROUND(cuMemFree_v2, free_block(a.dptr), at);
@@ -391,7 +398,13 @@ API CUresult cuMemFree(CUdeviceptr at)
 
 API CUresult cuMemAllocHost(void **at, size_t bytes)
 {
+	size_t k = 0;
+
 	*at = malloc(bytes);
+	while (k < COUNT(pinned) - 1 && pinned[k].at)
+		k++;
+	pinned[k].at = *at;
+	pinned[k].bytes = bytes;
 	return *at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -413,13 +426,29 @@ API CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr 
 
 static CUresult attribute(void *to, CUpointer_attribute what, CUdeviceptr at)
 {
-	CUdeviceptr base;
-	size_t bytes;
-	CUresult r = block_range(&base, &bytes, at);
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+	bool host = false;
 
-	if (!r)
-		*(uint64_t *)to = what == CU_POINTER_ATTRIBUTE_RANGE_SIZE ? bytes : base;
-	return r;
+	for (size_t k = 0; k < COUNT(pinned); k++)
+		host |= pinned[k].at && at - (CUdeviceptr)(uintptr_t)pinned[k].at < pinned[k].bytes;
+	if (!host && block_range(&base, &bytes, at))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (what) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned *)to = host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+		break;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(bool *)to = false;
+		break;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)to = bytes;
+		break;
+	default:
+		*(CUdeviceptr *)to = base;
+		break;
+	}
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuPointerGetAttribute(void *to, CUpointer_attribute what, CUdeviceptr at)
@@ -512,14 +541,14 @@ static CUresult copied(void *to, const void *from, size_t bytes)
 
 API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream s)
 {
-	(void)s;
-	return copied((void *)(uintptr_t)to, from, bytes);
+	AROUND(cuMemcpyHtoDAsync_v2, copied((void *)(uintptr_t)a.dstDevice, a.srcHost, a.ByteCount), to,
+		from, bytes, s);
 }
 
 API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream s)
 {
-	(void)s;
-	return copied(to, (const void *)(uintptr_t)from, bytes);
+	AROUND(cuMemcpyDtoHAsync_v2, copied(a.dstHost, (const void *)(uintptr_t)a.srcDevice, a.ByteCount),
+		to, from, bytes, s);
 }
 
 /* Large blocks are cleared only when they are new, and then they are 0 already. */
@@ -533,18 +562,27 @@ API CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t bytes)
 
 API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream s)
 {
-	(void)s;
-	return cuMemsetD8(at, value, bytes);
+	AROUND(cuMemsetD8Async, cuMemsetD8(a.dstDevice, a.uc, a.N), at, value, bytes, s);
 }
 
 /* ---- streams ---- */
 
-API CUresult cuStreamCreate(CUstream *s, unsigned flags)
+static CUresult stream_made(CUstream *s, unsigned flags)
 {
-	(void)flags;
 	NEED_CONTEXT(CURRENT);
 	*s = calloc(1, sizeof **s);
-	(*s)->context = CURRENT;
+	**s = (struct CUstream_st){ CURRENT, flags };
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamCreate(CUstream *s, unsigned flags)
+{
+	AROUND(cuStreamCreate, stream_made(a.phStream, a.Flags), s, flags);
+}
+
+API CUresult cuStreamGetFlags(CUstream s, unsigned *flags)
+{
+	*flags = s->flags;
 	return CUDA_SUCCESS;
 }
 
@@ -564,18 +602,33 @@ API CUresult cuStreamGetCtx(CUstream s, CUcontext *c)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuStreamSynchronize(CUstream s)
+static CUresult waited(CUstream s)
 {
 	still_recording(is_default(s) ? NULL : s, true);
 	NEED_CONTEXT(context_of(s));
 	return CUDA_SUCCESS;
 }
 
+API CUresult cuStreamSynchronize(CUstream s)
+{
+	AROUND(cuStreamSynchronize, waited(a.hStream), s);
+}
+
+API CUresult cuCtxSynchronize(void)
+{
+	int a = 0;
+	CUresult r = CUDA_SUCCESS;
+
+	call_back(CUPTI_API_ENTER, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize", &a, NULL, &r);
+	r = waited(NULL);
+	call_back(CUPTI_API_EXIT, CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize, "cuCtxSynchronize", &a, NULL, &r);
+	return r;
+}
+
 API CUresult cuStreamQuery(CUstream s)
 {
-	if (still_recording(is_default(s) ? NULL : s, false))
-		return CUDA_ERROR_NOT_READY;
-	return cuStreamSynchronize(s);
+	AROUND(cuStreamQuery, still_recording(is_default(a.hStream) ? NULL : a.hStream, false)
+		? CUDA_ERROR_NOT_READY : waited(a.hStream), s);
 }
 
 API CUresult cuStreamGetId(CUstream s, unsigned long long *id)

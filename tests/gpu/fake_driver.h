@@ -17,6 +17,8 @@ CUresult run_kernel(CUfunction f, CUstream s);
 void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 /* A kernel ran. call: CUPTI's correlation id */
 void add_kernel_time(const char *name, uint32_t call);
+/* For the client: the kernel that waits for it may end. */
+void fake_flag(void);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
 void start_recording(const void *params, CUstream s, bool *dead);
 /* Does a kernel run in this stream? wait: waits until none does. */

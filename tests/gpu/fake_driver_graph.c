@@ -13,6 +13,8 @@ struct CUgraphNode_st {
 	CUgraphNodeType type;
 	CUDA_KERNEL_NODE_PARAMS kernel;
 	CUDA_HOST_NODE_PARAMS host;
+	CUDA_MEMSET_NODE_PARAMS fill;
+	CUDA_MEMCPY3D copy;
 	CUgraph child;
 	CUgraphNode of;            /* the node that this one is a copy of */
 	bool off, dead;
@@ -152,6 +154,32 @@ API CUresult cuGraphAddHostNode(CUgraphNode *to, CUgraph g, const CUgraphNode *a
 {
 	return add(g, to, after, n, (struct CUgraphNode_st){
 		.type = CU_GRAPH_NODE_TYPE_HOST, .host = *p });
+}
+
+API CUresult cuGraphAddMemsetNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
+	const CUDA_MEMSET_NODE_PARAMS *p, CUcontext c)
+{
+	(void)c;
+	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_MEMSET, .fill = *p });
+}
+
+API CUresult cuGraphMemsetNodeGetParams(CUgraphNode n, CUDA_MEMSET_NODE_PARAMS *p)
+{
+	*p = n->fill;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuGraphAddMemcpyNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after, size_t n,
+	const CUDA_MEMCPY3D *p, CUcontext c)
+{
+	(void)c;
+	return add(g, to, after, n, (struct CUgraphNode_st){ .type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = *p });
+}
+
+API CUresult cuGraphMemcpyNodeGetParams(CUgraphNode n, CUDA_MEMCPY3D *p)
+{
+	*p = n->copy;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGraphAddChildGraphNode(CUgraphNode *to, CUgraph g, const CUgraphNode *after,

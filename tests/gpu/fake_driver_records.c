@@ -1,7 +1,8 @@
 /* fake_driver_records: kernels of the fake driver that write records as the first thread of an
  * instrumented kernel does; the other threads do nothing.
  *   DRIVER_CHUNKS  how many chunks to write; 0: no records
- *   DRIVER_END     hang: the kernel does not end; fault: the GPU stops it */
+ *   DRIVER_END     hang: the kernel does not end; fault: the GPU stops it; peer: the first one ends when another
+ *                  kernel has begun; host: when the client has called fake_flag() */
 #include "fake_driver.h"
 
 #include "instrument/record/record.h"
@@ -18,19 +19,27 @@ static struct kernel {
 	bool *dead;
 	pthread_t thread;
 	bool began, over;
-} kernel;
+	unsigned number;
+} kernels[4];
+static unsigned launches;
+static bool flag;
 
-static void *in_pool(uint64_t at)
+API void fake_flag(void)
 {
-	return (void *)(uintptr_t)(kernel.at.pool + at);
+	__atomic_store_n(&flag, true, __ATOMIC_RELEASE);
+}
+
+static void *in_pool(const struct kernel *k, uint64_t at)
+{
+	return (void *)(uintptr_t)(k->at.pool + at);
 }
 
 /* Waits for the k-th chunk that the host has returned; 0: the kernel must not wait any more. */
-static uint32_t returned_chunk(uint32_t k)
+static uint32_t returned_chunk(const struct kernel *of, uint32_t k)
 {
-	const uint64_t *entry = in_pool(RECORD_RING_AT(kernel.at.chunks) +
+	const uint64_t *entry = in_pool(of, RECORD_RING_AT(of->at.chunks) +
 		8 * (uint64_t)(k % RECORD_RING));
-	const struct record_head *head = in_pool(0);
+	const struct record_head *head = in_pool(of, 0);
 
 	while (__atomic_load_n(&head->wait_cycles, __ATOMIC_RELAXED)) {
 		const uint64_t e = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
@@ -42,83 +51,116 @@ static uint32_t returned_chunk(uint32_t k)
 	return 0;
 }
 
-static void close_chunk(uint32_t chunk)
+static void close_chunk(const struct kernel *k, uint32_t chunk)
 {
-	uint32_t *mark = in_pool(RECORD_RING_AT(kernel.at.chunks) + RECORD_MARKS_AT);
+	uint32_t *mark = in_pool(k, RECORD_RING_AT(k->at.chunks) + RECORD_MARKS_AT);
 
 	if (chunk)
 		__atomic_add_fetch(&mark[chunk + 1], 1, __ATOMIC_RELEASE);
 }
 
 /* Closes the last chunk and starts the next one; 0: there is none. */
-static uint32_t next_chunk(uint32_t last)
+static uint32_t next_chunk(struct kernel *k, uint32_t last)
 {
-	struct record_head *head = in_pool(0);
+	struct record_head *head = in_pool(k, 0);
 	uint32_t chunk;
 
-	close_chunk(last);
+	close_chunk(k, last);
 	chunk = __atomic_fetch_add(&head->next, 1, __ATOMIC_RELAXED);
-	if (chunk > kernel.at.chunks)
-		chunk = returned_chunk(chunk - kernel.at.chunks);
+	if (chunk > k->at.chunks)
+		chunk = returned_chunk(k, chunk - k->at.chunks);
 	if (chunk)
-		*(struct record_chunk *)in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES) =
-			(struct record_chunk){ .clock_lo = ++kernel.clock };
+		*(struct record_chunk *)in_pool(k, (uint64_t)chunk * RECORD_CHUNK_BYTES) =
+			(struct record_chunk){ .clock_lo = ++k->clock };
 	if (!chunk) {
 		__atomic_add_fetch(&head->dropped, 1, __ATOMIC_RELAXED);
-		*(uint32_t *)in_pool(RECORD_INCOMPLETE_AT) = 1;
+		*(uint32_t *)in_pool(k, RECORD_INCOMPLETE_AT) = 1;
 	}
 	return chunk;
 }
 
 /* Writes a record of one unit, of all lanes. */
-static void record(uint32_t chunk, uint32_t unit, uint32_t site, uint32_t flags, uint32_t last)
+static void record(struct kernel *k, uint32_t chunk, uint32_t unit, uint32_t site, uint32_t flags, uint32_t last)
 {
-	uint32_t *at = in_pool((uint64_t)chunk * RECORD_CHUNK_BYTES + (uint64_t)unit * RECORD_UNIT);
+	uint32_t *at = in_pool(k, (uint64_t)chunk * RECORD_CHUNK_BYTES + (uint64_t)unit * RECORD_UNIT);
 
 	at[1] = UINT32_MAX;
-	at[2] = ++kernel.clock;
+	at[2] = ++k->clock;
 	at[3] = last;
 	at[0] = site << RECORD_SITE_SHIFT | flags;
 }
 
+/* Does it wait for what DRIVER_END says? */
+static bool waits(const struct kernel *k)
+{
+	const char *end = getenv("DRIVER_END");
+
+	if (end && !strcmp(end, "peer"))
+		return k->number == 1 && __atomic_load_n(&launches, __ATOMIC_ACQUIRE) == 1;
+	if (end && !strcmp(end, "host"))
+		return !__atomic_load_n(&flag, __ATOMIC_ACQUIRE);
+	return end && !strcmp(end, "hang");
+}
+
 /* Site 1 is a load from shared memory, site 2 the end of the kernel. */
-static void *run(void *end)
+static void *run(void *user)
 {
 	const unsigned long long n = setting("DRIVER_CHUNKS", 0);
+	const char *end = getenv("DRIVER_END");
+	struct kernel *of = user;
 	uint32_t chunk = 0;
 
 	for (unsigned long long k = 0; k < n; k++) {
-		chunk = next_chunk(chunk);
+		chunk = next_chunk(of, chunk);
 		for (uint32_t unit = 1; chunk && unit < 5; unit++)
-			record(chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
+			record(of, chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
 	}
-	while (end && !strcmp(end, "hang"))
-		pause();
+	while (waits(of))
+		usleep(100);
 	if (end && !strcmp(end, "fault"))
-		*kernel.dead = true;
+		*of->dead = true;
 	if (chunk)
-		record(chunk, 5, 2, 0, 0);
-	close_chunk(chunk);
-	__atomic_store_n(&kernel.over, true, __ATOMIC_RELEASE);
+		record(of, chunk, 5, 2, 0, 0);
+	close_chunk(of, chunk);
+	__atomic_store_n(&of->over, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
 void start_recording(const void *params, CUstream s, bool *dead)
 {
-	kernel = (struct kernel){ .stream = s, .dead = dead };
-	memcpy(&kernel.at, params, sizeof kernel.at);
-	if (!kernel.at.pool || !setting("DRIVER_CHUNKS", 0))
+	const unsigned number = __atomic_add_fetch(&launches, 1, __ATOMIC_ACQ_REL);
+	size_t i = 0;
+
+	if (!setting("DRIVER_CHUNKS", 0))
 		return;
-	kernel.began = !pthread_create(&kernel.thread, NULL, run, getenv("DRIVER_END"));
+	while (i < COUNT(kernels) - 1 && kernels[i].began)
+		i++;
+	kernels[i] = (struct kernel){ .stream = s, .dead = dead, .number = number };
+	memcpy(&kernels[i].at, params, sizeof kernels[i].at);
+	if (kernels[i].at.pool)
+		kernels[i].began = !pthread_create(&kernels[i].thread, NULL, run, &kernels[i]);
 }
 
 bool still_recording(CUstream s, bool wait)
 {
-	if (!kernel.began || s != kernel.stream)
-		return false;
-	if (!wait && !__atomic_load_n(&kernel.over, __ATOMIC_ACQUIRE))
-		return true;
-	pthread_join(kernel.thread, NULL);
-	kernel.began = false;
-	return false;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	bool still = false;
+
+	for (size_t i = 0; i < COUNT(kernels); i++) {
+		struct kernel *k = &kernels[i];
+
+		pthread_mutex_lock(&lock);
+		while (wait && k->began && k->stream == s && !__atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
+			pthread_mutex_unlock(&lock);
+			usleep(100);
+			pthread_mutex_lock(&lock);
+		}
+		if (k->began && k->stream == s && __atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
+			pthread_join(k->thread, NULL);
+			k->began = false;
+		}
+		still |= k->began && k->stream == s;
+		pthread_mutex_unlock(&lock);
+	}
+	return still;
 }

@@ -2,6 +2,7 @@
  * `scenario NAME`. Its kernel reverses blocks of numbers and has a race on shared memory if asked
  * for. The program compares its results; tests/gpu/scenarios.c lists what consan must report. Long
  * because it has a function for each scenario. */
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -759,6 +760,93 @@ static int unload(bool library, unsigned clean)
 	return !good;
 }
 
+/* Variables that kernels and the host share: each kernel is instrumented in a module of its own. */
+__device__ int total;
+static __device__ int counts[4];
+static __device__ int *where = counts;
+__constant__ int factor[2];
+static __constant__ int offset = 5;
+__managed__ int managed;
+static const __device__ int table[4] = { 3, 1, 2, 0 };
+template <int K> __device__ int last = K;
+
+__global__ void add(int k)
+{
+	assert(k >= 0);
+	total += factor[k & 1] * k + offset;
+	where[table[k & 3]]++;
+	managed += total;
+	last<7> += k;
+}
+
+__global__ void collect(int *to)
+{
+	if (total < 0)
+		printf("total %d\n", total);
+	to[0] = total;
+	to[1] = counts[table[1]];
+	to[2] = managed;
+	to[3] = last<7>;
+	total = 100;
+}
+
+static int variables()
+{
+	int factors[2] = { 2, 3 }, seen[4], sum = 40, all = 0, marked = 7, value = 40;
+
+	CHECK(cudaMalloc(&out, sizeof seen));
+	CHECK(cudaMemcpyToSymbol(total, &value, sizeof value));
+	managed = 0;
+	for (int k = 0; k < 8; k++) {
+		factors[k & 1] += k;
+		CHECK(cudaMemcpyToSymbol(factor, factors, sizeof factors));
+		add<<<1, 1>>>(k);
+		sum += factors[k & 1] * k + 5;
+		all += sum;
+		marked += k;
+	}
+	collect<<<1, 1>>>(out);
+	CHECK(cudaMemcpy(seen, out, sizeof seen, cudaMemcpyDeviceToHost));
+	CHECK(cudaMemcpyFromSymbol(&value, total, sizeof value));
+	printf("scenario: %s\n", seen[0] == sum && seen[1] == 2 && seen[2] == all && seen[3] == marked &&
+		value == 100 && managed == all ? "correct" : "wrong");
+	return 0;
+}
+
+/* As many blocks as are resident, which wait for each other: with the hooks there are fewer. Its
+ * shared memory is more than a kernel has by default. */
+enum { LARGE = 96 << 10 };
+
+__global__ void everyone(int *sum, int *to)
+{
+	extern __shared__ int tile[];
+
+	tile[threadIdx.x] = (int)threadIdx.x;
+	__syncthreads();
+	atomicAdd(sum, tile[blockDim.x - 1 - threadIdx.x]);
+	cooperative_groups::this_grid().sync();
+	if (!blockIdx.x && !threadIdx.x)
+		*to = *sum;
+}
+
+static int resident()
+{
+	int blocks = 0, value = 0;
+	cudaDeviceProp device;
+	void *args[] = { &flag, &out };
+
+	if (begin(1))
+		return 1;
+	CHECK(cudaGetDeviceProperties(&device, 0));
+	CHECK(cudaFuncSetAttribute(everyone, cudaFuncAttributeMaxDynamicSharedMemorySize, LARGE));
+	CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, everyone, 1024, LARGE));
+	blocks = blocks * device.multiProcessorCount < 8 ? blocks * device.multiProcessorCount : 8;
+	CHECK(cudaLaunchCooperativeKernel((void *)everyone, dim3(blocks), dim3(1024), args, LARGE, 0));
+	CHECK(cudaMemcpy(&value, out, sizeof value, cudaMemcpyDeviceToHost));
+	printf("scenario: %s\n", blocks && value == blocks * 1023 * 512 ? "correct" : "wrong");
+	return 0;
+}
+
 static const struct { const char *name; int (*run)(); } scenarios[] = {
 	{ "clean", [] { return plain(CLEAN); } },
 	{ "race", [] { return plain(RACE); } },
@@ -793,6 +881,8 @@ static const struct { const char *name; int (*run)(); } scenarios[] = {
 	{ "guard", [] { return guard(0, false); } },
 	{ "guard-past", [] { return guard(1, false); } },
 	{ "guard-fill", [] { return guard(0, true); } },
+	{ "variables", [] { return variables(); } },
+	{ "resident", [] { return resident(); } },
 	{ "devices", [] { return devices(); } },
 	{ "devices-fault", [] { return second(FAULT); } },
 	{ "reset", [] { return reset(); } },

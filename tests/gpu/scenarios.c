@@ -55,6 +55,9 @@ static const struct {
 	{ "guard-past", true, true, 66,
 		{ "CS903", "0 bytes past the end of an allocation of 4000 bytes" } },
 	{ "guard-fill", false, true, 0, { "scenario: correct", "1 of 1 kernel checked" } },
+	/* kernels in modules of their own */
+	{ "variables", true, false, 0, { "scenario: correct", "2 of 2 kernels checked" } },
+	{ "resident", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	/* contexts and modules that end, and whose handles are used again */
 	{ "devices", true, false, 0, { "scenario: correct", "1 of 1 kernel checked" } },
 	{ "devices-fault", true, false, 66, { "CS102", "until then was checked" } },

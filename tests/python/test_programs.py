@@ -4,6 +4,7 @@ Comments at the start of a program:
     # needs: MODULE...   Python modules, or nvcc
     # expect: RULE... [@mark...]   the racy form has one of these findings, at a line with one of
                          these marks (`# @mark`); without it, the program has no racy form
+    # every: @mark...    each line with one of these marks has one of these findings
     # kernel: NAME       a part of the name of a kernel that must have been checked
     # no kernel          it launches none with PTX
     # says: TEXT         a part of the report
@@ -23,12 +24,13 @@ HERE = Path(__file__).parent
 BUILD = Path(os.environ.get("CONSAN_BUILD", HERE.parent.parent / "build"))
 CONSAN_RUN = str(BUILD / "consan-run")
 TORCH = bool(os.environ.get("TORCH"))
+JAX = bool(os.environ.get("JAX"))
 
 
 def header(path):
-    found = {"needs": "", "expect": "", "kernel": "", "says": ""}
+    found = {"needs": "", "expect": "", "every": "", "kernel": "", "says": ""}
     for line in path.read_text().splitlines():
-        match = re.match(r"# (needs|expect|kernel|says): (.*)", line)
+        match = re.match(r"# (needs|expect|every|kernel|says): (.*)", line)
         if match:
             found[match[1]] = match[2]
     return found
@@ -42,6 +44,8 @@ def reason_to_skip(needs):
                 return "nvcc is not on PATH"
         elif name == "torch" and not TORCH:
             return "PyTorch needs 6 GB: TORCH=1"
+        elif name == "jax" and not JAX:
+            return "JAX needs 6 GB: JAX=1"
         elif importlib.util.find_spec(name) is None:
             return f"{name} is not installed"
     return None
@@ -82,6 +86,12 @@ def places(finding):
     return found
 
 
+def marked(path, words):
+    """The numbers of the lines that end with one of these marks."""
+    return [number for number, line in enumerate(path.read_text().splitlines(), 1)
+            for mark in words if mark.startswith("@") and line.endswith("# " + mark)]
+
+
 @pytest.mark.parametrize("path, form", list(programs()))
 def test_program(tmp_path, path, form):
     wanted = header(path)
@@ -103,7 +113,8 @@ def test_program(tmp_path, path, form):
     rules = {w for w in words if not w.startswith("@")}
     bugs = [f for f in found if f["rule"] in rules]
     assert bugs, text
-    marks = [w for w in words if w.startswith("@")]
-    lines = {number for number, line in enumerate(path.read_text().splitlines(), 1)
-             for mark in marks if line.endswith("# " + mark)}
-    assert not marks or any((path.name, line) in places(f) for f in bugs for line in lines), text
+    named = set.union(*map(places, bugs))
+    lines = marked(path, words)
+    assert not lines or any((path.name, line) in named for line in lines), text
+    silent = [line for line in marked(path, wanted["every"].split()) if (path.name, line) not in named]
+    assert not silent, text

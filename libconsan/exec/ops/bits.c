@@ -170,12 +170,12 @@ static enum step lop3_32(struct warp *w, const struct xop *x, uint32_t lanes)
 	l32 *d = r32(w, x->o[0]);
 	const l32 *a = r32(w, x->o[1]), *b = r32(w, x->o[2]), *c = r32(w, x->o[3]);
 
-	if (lanes != FULL)
+	if (LANE_SOME(lanes))
 		return lane_part4(w, x, lanes, lop3_32);
 	LANE_LOOP
 	for (unsigned l = 0; l < LANES; l++)
 		d[l] = lop3(a[l], b[l], c[l], &t);
-	return STEP_NEXT;
+	return LANE_NEXT(lanes);
 }
 /* d|p form: p = (d != 0) BoolOp q; o[4] p, o[5] q, o[6] q's flip, o[7] 1: and */
 LANE_MASK(nonzero, l32, 0, l32, 0, A != 0)
@@ -215,7 +215,7 @@ static inline __m256i prmt_from(void)
 }
 static enum step prmt_32(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	if (lanes != FULL)
+	if (LANE_SOME(lanes))
 		return lane_part4(w, x, lanes, prmt_32);
 	const __m256i four = _mm256_set1_epi8(4), eight = _mm256_set1_epi8(8);
 
@@ -243,13 +243,13 @@ static enum step prmt_32(struct warp *w, const struct xop *x, uint32_t lanes)
 		r = _mm256_blendv_epi8(r, _mm256_cmpgt_epi8(_mm256_setzero_si256(), r), sign);
 		_mm256_store_si256((void *)(r32(w, x->o[0]) + k), r);
 	}
-	return STEP_NEXT;
+	return LANE_NEXT(lanes);
 }
 /* A constant selection without sign bytes: i.w[0] and i.w[1] give for each byte of the result the
  * byte of a, and of b, to take; 0x80: none. */
 static enum step prmt_const(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	if (lanes != FULL)
+	if (LANE_SOME(lanes))
 		return lane_part4(w, x, lanes, prmt_const);
 	const __m256i ma = _mm256_add_epi8(prmt_from(), _mm256_set1_epi32((int)x->i.w[0]));
 	const __m256i mb = _mm256_add_epi8(prmt_from(), _mm256_set1_epi32((int)x->i.w[1]));
@@ -260,7 +260,7 @@ static enum step prmt_const(struct warp *w, const struct xop *x, uint32_t lanes)
 		_mm256_store_si256((void *)(r32(w, x->o[0]) + k),
 			_mm256_or_si256(_mm256_shuffle_epi8(a, ma), _mm256_shuffle_epi8(b, mb)));
 	}
-	return STEP_NEXT;
+	return LANE_NEXT(lanes);
 }
 LANE_OP(prmt_4, l32, l32, l32, l32, prmt_mode(A, B, C, x->i.u))
 
@@ -298,8 +298,8 @@ static enum step fn##_pred(struct warp *w, const struct xop *x, uint32_t lanes) 
 { \
 	uint32_t a = rp(w, x->o[1])[0] ^ x->o[4]; \
 	uint32_t b LANE_USED = rp(w, x->o[2])[0] ^ x->o[5]; \
-	ex_set_pred(w, x->o[0], lanes, expr); \
-	return STEP_NEXT; \
+	ex_set_pred(w, x->o[0], LANE_ALL(lanes), expr); \
+	return LANE_NEXT(lanes); \
 }
 PRED_LOGIC(and, a & b)
 PRED_LOGIC(or, a | b)
@@ -312,8 +312,8 @@ static bool logic(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 
 	if (t != TY_pred)
 		return lane_operands(d, i, x, row[int_type(t)], n, (enum ptx_type[]){ t, t, t });
-	x->fn = pred;
-	x->pure = FULL;
+	x->fn = x->run = pred;
+	x->pure = true;
 	x->o[0] = dec_dst(d, &i->operand[0], t);
 	for (unsigned k = 1; k < n; k++)
 		x->o[k] = dec_pred(d, &i->operand[k], &x->o[k + 3]);
@@ -421,11 +421,11 @@ DECODER(lop3)
 	for (unsigned k = 0; k < 8; k++)
 		t->m[k] = i->operand[4].imm >> k & 1 ? FULL : 0;
 	x->i.p = t;
-	x->pure = FULL;
+	x->pure = true;
 	for (unsigned k = 1; k <= 3; k++)
 		x->o[k] = dec_src(d, &i->operand[k], TY_b32);
 	if (dst->kind != PO_PAIR) {
-		x->fn = lop3_32;
+		x->fn = x->run = lop3_32;
 		x->o[0] = dec_dst(d, dst, TY_b32);
 		return true;
 	}

@@ -70,5 +70,8 @@ LANE_FAMILY(ops_carry)
 	x->o[4] = SLOT_CARRY;
 	x->o[5] = op == ARITH_addc || op == ARITH_subc || op == ARITH_madc ? FULL : 0;
 	x->o[6] = ptx_has(i, MOD_cc);
-	return lane_operands(d, i, x, fn, i->noperands, (enum ptx_type[]){ t, t, t, t });
+	if (!lane_operands(d, i, x, fn, i->noperands, (enum ptx_type[]){ t, t, t, t }))
+		return false;
+	x->run = NULL;
+	return true;
 }

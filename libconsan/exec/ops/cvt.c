@@ -120,8 +120,8 @@ static enum step f32_f16(struct warp *w, const struct xop *x, uint32_t lanes)
 	half_in_f16(t, LANE_AT(const l16, 1), LANES);
 	for (unsigned l = 0; l < LANES; l++)
 		t[l] = num_f32(num_canon(t[l]));
-	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, lanes);
-	return STEP_NEXT;
+	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, LANE_ALL(lanes));
+	return LANE_NEXT(lanes);
 }
 LANE_OP(f64_f32, lf64, lf32, lf32, lf32, (double)A)
 LANE_OP(f64_f32_ftz, lf64, lf32, lf32, lf32, (double)num_f32(num_canon(num_ftz(A))))
@@ -135,8 +135,8 @@ static enum step f16_f32(struct warp *w, const struct xop *x, uint32_t lanes)
 	l16 t[LANES];
 
 	half_out_f16(t, (const float *)(const void *)LANE_AT(const lf32, 1), LANES);
-	lane_blend16(LANE_AT(l16, 0), t, lanes);
-	return STEP_NEXT;
+	lane_blend16(LANE_AT(l16, 0), t, LANE_ALL(lanes));
+	return LANE_NEXT(lanes);
 }
 LANE_OP(bf16_f32, l16, lf32, lf32, lf32, num_to_bf16(A))
 
@@ -153,8 +153,8 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 		t[2 * l + 1] = in(a[l]); \
 	} \
 	half_out_f16(h, t, 2 * LANES); \
-	lane_blend32(LANE_AT(l32, 0), (const l32 *)h, lanes); \
-	return STEP_NEXT; \
+	lane_blend32(LANE_AT(l32, 0), (const l32 *)h, LANE_ALL(lanes)); \
+	return LANE_NEXT(lanes); \
 }
 PAIR_F16(f16x2_f32, )
 PAIR_F16(f16x2_f32_relu, relu)
@@ -174,8 +174,8 @@ static enum step to##x2_f32(struct warp *w, const struct xop *x, uint32_t lanes)
 	LANE_LOOP \
 	for (unsigned l = 0; l < LANES; l++) \
 		t[l] = (l16)v[l]; \
-	lane_blend16(LANE_AT(l16, 0), t, lanes); \
-	return STEP_NEXT; \
+	lane_blend16(LANE_AT(l16, 0), t, LANE_ALL(lanes)); \
+	return LANE_NEXT(lanes); \
 } \
 static enum step f16x2_##to##x2(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
@@ -186,8 +186,8 @@ static enum step f16x2_##to##x2(struct warp *w, const struct xop *x, uint32_t la
 	for (unsigned l = 0; l < 2 * LANES; l++) \
 		f[l] = num_from_##to(a[l]); \
 	half_out_f16(t, f, 2 * LANES); \
-	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, lanes); \
-	return STEP_NEXT; \
+	lane_blend32(LANE_AT(l32, 0), (const l32 *)t, LANE_ALL(lanes)); \
+	return LANE_NEXT(lanes); \
 }
 PAIR_F8(e4m3, NUM_FMT_e4m3)
 PAIR_F8(e5m2, NUM_FMT_e5m2)
@@ -517,7 +517,8 @@ DECODER(cvt)
 	c->s.width = sw;
 	x->i.p = c;
 	x->fn = fn ? fn : cvt_any;
-	x->pure = FULL;
+	x->run = fn;
+	x->pure = true;
 	x->o[0] = dec_dst(d, &i->operand[0], td);
 	x->o[1] = dec_src(d, &i->operand[1], ts);
 	if (i->noperands == 3)
@@ -559,6 +560,9 @@ DECODER(cvt_pack)
 	p->lo = s ? -(1 << (bits - 1)) : 0;
 	p->hi = s ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
 	x->i.p = p;
-	return lane_operands(d, i, x, cvt_pack, i->noperands,
-		(enum ptx_type[]){ TY_b32, TY_s32, TY_s32, TY_b32 });
+	if (!lane_operands(d, i, x, cvt_pack, i->noperands,
+			(enum ptx_type[]){ TY_b32, TY_s32, TY_s32, TY_b32 }))
+		return false;
+	x->run = NULL;
+	return true;
 }

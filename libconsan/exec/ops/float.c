@@ -177,6 +177,7 @@ static bool round_as_written(struct decoder *d, const struct ptx_insn *i, struct
 	}
 	memcpy(&x->i.u, &x->fn, sizeof x->fn);
 	x->fn = directed;
+	x->run = NULL;
 	return true;
 }
 

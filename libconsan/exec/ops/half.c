@@ -108,8 +108,8 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 	half_out_##fmt(t_, a_, LANES * K); \
 	if (flags & H_FTZ) \
 		flush16(t_, LANES * K, EXPONENT_##fmt); \
-	lane_blend(LANE_AT(l16, 0), t_, 2 * K, lanes); \
-	return STEP_NEXT; \
+	lane_blend(LANE_AT(l16, 0), t_, 2 * K, LANE_ALL(lanes)); \
+	return LANE_NEXT(lanes); \
 }
 /* by format: f16, f16x2, bf16, bf16x2 */
 enum { HALF_F16, HALF_F16X2, HALF_BF16, HALF_BF16X2, HALF_COUNT };

@@ -10,14 +10,14 @@ LANE_OP(mov64, l64, l64, l64, l64, A)
 /* a 128-bit register is two columns of 64 bits */
 static enum step mov128(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	lane_blend64(r64(w, x->o[0]), r64(w, x->o[1]), lanes);
-	lane_blend64(r64(w, x->o[0]) + LANES, r64(w, x->o[1]) + LANES, lanes);
-	return STEP_NEXT;
+	lane_blend64(r64(w, x->o[0]), r64(w, x->o[1]), LANE_ALL(lanes));
+	lane_blend64(r64(w, x->o[0]) + LANES, r64(w, x->o[1]) + LANES, LANE_ALL(lanes));
+	return LANE_NEXT(lanes);
 }
 static enum step mov_pred(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	ex_set_pred(w, x->o[0], lanes, rp(w, x->o[1])[0] ^ x->o[2]);
-	return STEP_NEXT;
+	ex_set_pred(w, x->o[0], LANE_ALL(lanes), rp(w, x->o[1])[0] ^ x->o[2]);
+	return LANE_NEXT(lanes);
 }
 
 /* {a, b}: the first element is the lowest. Parts of 8 bits are 16-bit slots whose high byte is
@@ -31,9 +31,9 @@ LANE_OP4(pack_16x4, l64, l16, l16, l16, l16,
 	A | (uint32_t)B << 16 | (uint64_t)C << 32 | (uint64_t)E << 48)
 static enum step pack_64x2(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	lane_blend64(r64(w, x->o[0]), r64(w, x->o[1]), lanes);
-	lane_blend64(r64(w, x->o[0]) + LANES, r64(w, x->o[2]), lanes);
-	return STEP_NEXT;
+	lane_blend64(r64(w, x->o[0]), r64(w, x->o[1]), LANE_ALL(lanes));
+	lane_blend64(r64(w, x->o[0]) + LANES, r64(w, x->o[2]), LANE_ALL(lanes));
+	return LANE_NEXT(lanes);
 }
 
 /* source o[0], parts o[1..4] */
@@ -48,9 +48,9 @@ static enum step fn(struct warp *w, const struct xop *x, uint32_t lanes) \
 		LANE_LOOP \
 		for (unsigned l = 0; l < LANES; l++) \
 			t[l] = (PT)(a[l] >> bits * k & mask); \
-		lane_blend(d, t, sizeof(PT), lanes); \
+		lane_blend(d, t, sizeof(PT), LANE_ALL(lanes)); \
 	} \
-	return STEP_NEXT; \
+	return LANE_NEXT(lanes); \
 }
 UNPACK(unpack_8x2, 2, l16, l16, 8, 0xff)
 UNPACK(unpack_16x2, 2, l16, l32, 16, 0xffff)
@@ -59,9 +59,9 @@ UNPACK(unpack_8x4, 4, l16, l32, 8, 0xff)
 UNPACK(unpack_16x4, 4, l16, l64, 16, 0xffff)
 static enum step unpack_64x2(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	lane_blend64(r64(w, x->o[1]), r64(w, x->o[0]), lanes);
-	lane_blend64(r64(w, x->o[2]), r64(w, x->o[0]) + LANES, lanes);
-	return STEP_NEXT;
+	lane_blend64(r64(w, x->o[1]), r64(w, x->o[0]), LANE_ALL(lanes));
+	lane_blend64(r64(w, x->o[2]), r64(w, x->o[0]) + LANES, LANE_ALL(lanes));
+	return LANE_NEXT(lanes);
 }
 
 static xfn parts_fn(bool pack, unsigned bits, unsigned n)
@@ -83,8 +83,8 @@ static bool parts(struct decoder *d, struct xop *x, const struct ptx_operand *ve
 	enum ptx_type part = bits == 128 ? TY_b64 : bits / n == 32 ? TY_b32
 		: bits / n == 16 ? TY_b16 : TY_b8;
 
-	x->fn = parts_fn(pack, bits, n);
-	x->pure = FULL;
+	x->fn = x->run = parts_fn(pack, bits, n);
+	x->pure = true;
 	if (!x->fn)
 		return dec_unsupported(d, "%u parts of %u bits", n, bits);
 	x->o[0] = pack ? dec_dst(d, whole, t) : dec_src(d, whole, t);
@@ -108,19 +108,19 @@ DECODER(mov)
 		return parts(d, x, dst, src, t, false);
 	if (src->kind == PO_VEC)
 		return parts(d, x, src, dst, t, true);
-	x->pure = FULL;
+	x->pure = true;
 	x->o[0] = dec_dst(d, dst, t);
 	if (t == TY_pred) {
-		x->fn = mov_pred;
+		x->fn = x->run = mov_pred;
 		x->o[1] = dec_pred(d, src, &x->o[2]);
 		return true;
 	}
 	x->o[1] = dec_src(d, src, t);
 	switch (ptx_type_bits(t)) {
-	case 8: case 16: x->fn = mov16; break;
-	case 32: x->fn = mov32; break;
-	case 64: x->fn = mov64; break;
-	case 128: x->fn = mov128; break;
+	case 8: case 16: x->fn = x->run = mov16; break;
+	case 32: x->fn = x->run = mov32; break;
+	case 64: x->fn = x->run = mov64; break;
+	case 128: x->fn = x->run = mov128; break;
 	default: return dec_unsupported(d, "mov of this type is not supported");
 	}
 	return true;

@@ -28,10 +28,10 @@ static inline enum step setp_done(struct warp *w, const struct xop *x,
 	uint32_t c = rp(w, x->o[4])[0] ^ x->o[5];
 
 	m ^= x->o[7];
-	ex_set_pred(w, x->o[0], lanes, combine(x->o[6], m, c));
+	ex_set_pred(w, x->o[0], LANE_ALL(lanes), combine(x->o[6], m, c));
 	if (x->o[1] != SLOT_NONE)
-		ex_set_pred(w, x->o[1], lanes, combine(x->o[6], ~m, c));
-	return STEP_NEXT;
+		ex_set_pred(w, x->o[1], LANE_ALL(lanes), combine(x->o[6], ~m, c));
+	return LANE_NEXT(lanes);
 }
 
 /* gt and ge are lt and le with the operands exchanged by the decoder; the unordered comparisons
@@ -246,7 +246,7 @@ DECODER(setp)
 
 	if (!choose(d, i, t, &c))
 		return false;
-	x->pure = FULL;
+	x->pure = true;
 	x->o[1] = SLOT_NONE;
 	if (dst->kind == PO_PAIR) {
 		x->o[0] = dec_dst(d, &dst->list[0], TY_pred);
@@ -260,7 +260,7 @@ DECODER(setp)
 		x->i.p = halves_of(d, i, &c, t, 1);
 		return true;
 	}
-	x->fn = c.row.setp;
+	x->fn = x->run = c.row.setp;
 	x->o[2] = dec_src(d, &i->operand[1 + c.swap], t);
 	x->o[3] = dec_src(d, &i->operand[1 + !c.swap], t);
 	x->o[7] = c.negate;
@@ -312,7 +312,7 @@ DECODER(set)
 	if (!choose(d, i, ts, &c))
 		return false;
 	x->fn = set;
-	x->pure = FULL;
+	x->pure = true;
 	x->i.p = s;
 	s->cmp = c.row.cmp;
 	s->negate = c.negate;
@@ -358,8 +358,8 @@ static inline void pick##bits(struct warp *w, const struct xop *x, uint32_t lane
 } \
 static enum step selp##bits(struct warp *w, const struct xop *x, uint32_t lanes) \
 { \
-	pick##bits(w, x, lanes, rp(w, x->o[3])[0] ^ x->o[4]); \
-	return STEP_NEXT; \
+	pick##bits(w, x, LANE_ALL(lanes), rp(w, x->o[3])[0] ^ x->o[4]); \
+	return LANE_NEXT(lanes); \
 }
 PICK(16, l16)
 PICK(32, l32)
@@ -376,7 +376,7 @@ static enum step selp_pred(struct warp *w, const struct xop *x, uint32_t lanes)
 
 static bool operands_ab(struct decoder *d, const struct ptx_insn *i, struct xop *x, enum ptx_type t)
 {
-	x->pure = FULL;
+	x->pure = true;
 	x->o[0] = dec_dst(d, &i->operand[0], t);
 	x->o[1] = dec_src(d, &i->operand[1], t);
 	x->o[2] = dec_src(d, &i->operand[2], t);
@@ -390,16 +390,16 @@ DECODER(selp)
 	x->o[3] = dec_pred(d, &i->operand[3], &x->o[4]);
 	if (t == TY_pred) {
 		x->fn = selp_pred;
-		x->pure = FULL;
+		x->pure = true;
 		x->o[0] = dec_dst(d, &i->operand[0], t);
 		x->o[1] = dec_pred(d, &i->operand[1], &x->o[5]);
 		x->o[2] = dec_pred(d, &i->operand[2], &x->o[6]);
 		return true;
 	}
 	switch (ptx_type_bits(t)) {
-	case 16: x->fn = selp16; break;
-	case 32: x->fn = selp32; break;
-	case 64: x->fn = selp64; break;
+	case 16: x->fn = x->run = selp16; break;
+	case 32: x->fn = x->run = selp32; break;
+	case 64: x->fn = x->run = selp64; break;
 	default: return dec_unsupported(d, "selp of this type is not supported");
 	}
 	return operands_ab(d, i, x, t);
@@ -478,7 +478,7 @@ DECODER(testp)
 	default: return dec_unsupported(d, "testp without a class");
 	}
 	x->fn = testp;
-	x->pure = FULL;
+	x->pure = true;
 	memcpy(&x->i.u, &f, sizeof f);
 	x->o[0] = dec_dst(d, &i->operand[0], TY_pred);
 	x->o[1] = dec_src(d, &i->operand[1], t);

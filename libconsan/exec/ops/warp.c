@@ -284,7 +284,8 @@ DECODER(redux_sync)
 	}
 	LANE_DECODE(fn, t, t, TY_b32);
 	/* lanes that exited take no part */
-	x->pure = 0;
+	x->pure = false;
+	x->run = NULL;
 	return fn != NULL;
 }
 
@@ -312,6 +313,7 @@ static enum step movmatrix(struct warp *w, const struct xop *x, uint32_t lanes)
 DECODER(movmatrix)
 {
 	LANE_DECODE(movmatrix, TY_b32, TY_b32);
-	x->pure = 0;
+	x->pure = false;
+	x->run = NULL;
 	return true;
 }

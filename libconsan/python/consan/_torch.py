@@ -9,6 +9,8 @@ checked.
 What only allocates, makes views or copies a scalar to the host needs no kernel and stays PyTorch's.
 """
 import ctypes
+import itertools
+import struct
 
 import torch
 from torch.utils._pytree import tree_map
@@ -35,6 +37,10 @@ _process.consan_run_operator.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
 _process.consan_run_operator.restype = None
 _process.consan_run_wait.argtypes = []
 _process.consan_run_wait.restype = None
+_process.consan_run_accesses.argtypes = [
+    ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p,
+    ctypes.c_size_t, ctypes.c_int]
+_process.consan_run_accesses.restype = None
 _cpu = torch.device("cpu")
 
 
@@ -58,6 +64,8 @@ _SPARSE_SKIP = frozenset((
     "_indices", "_values", "indices", "values", "_nnz", "is_coalesced", "sparse_dim", "dense_dim", "_dimI",
     "_dimV", "crow_indices", "col_indices", "ccol_indices", "row_indices", "is_same_size", "detach",
     "_sparse_coo_tensor_with_dims", "_sparse_coo_tensor_with_dims_and_tensors", "empty.memory_format",
+    "copy_", "copy_sparse_to_sparse_", "_coalesced_", "zero_", "resize_", "sparse_resize_",
+    "sparse_resize_and_clear_", "resize_as_sparse_",
 ))
 
 
@@ -104,8 +112,9 @@ def _with_generator(op, args, kwargs):
 class _Call:
     """The arguments of a call for the CPU, and its results for the GPU."""
 
-    def __init__(self, args, kwargs, copied=False):
+    def __init__(self, args, kwargs, copied=False, changes=False):
         self.device = None
+        self.changes = changes  # the operator changes an argument in place
         self.origin = {}  # id of an alias: the alias, the tensor
         self.copied = copied
         self.args, self.kwargs = tree_map(self._down, (args, kwargs))
@@ -129,7 +138,9 @@ class _Call:
         if self.device is None:
             self.device = x.device
         if _is_sparse(x):
-            return _sparse(x, self._down)
+            a = _sparse(x, self._down)
+            self.origin[id(a)] = (a, x)
+            return a
         a = _alias(x)
         if self.copied:
             a = a.clone(memory_format=torch.preserve_format)
@@ -141,6 +152,10 @@ class _Call:
         if not isinstance(t, torch.Tensor):
             return t
         known = self.origin.get(id(t))
+        if known and _is_sparse(known[1]):
+            if self.changes:  # its parts may be others now
+                known[1].copy_(_sparse(t, self._up))
+            return known[1]
         if known:
             if known[1].size() != t.size():  # an out= argument was resized
                 known[1].resize_(t.size())
@@ -159,6 +174,73 @@ class _Call:
         return tree_map(self._up, values)
 
 
+# ---- what an operator accesses, for races between streams ----
+
+_AT_ONCE, _DONE, _DONE_NOW = range(3)  # enum hb_returns
+_SPAN = struct.Struct("8Q")  # struct hb_span: at, width, pitch, rows, slice, slices, grow, write
+_ROWS = 4096  # of a tensor with more than four dimensions that are not contiguous
+
+
+def _spans(t, write):
+    """The bytes of a tensor, as structs hb_span."""
+    item = t.element_size()
+    dims = sorted((stride * item, size) for size, stride in zip(t.size(), t.stride())
+                  if size > 1 and stride)
+    width = item
+    while dims and dims[0][0] <= width:  # windows may overlap
+        stride, size = dims.pop(0)
+        width += (size - 1) * stride
+    (pitch, rows), (slice_, slices) = (dims + [(0, 1), (0, 1)])[:2]
+    outer = [range(0, stride * size, stride) for stride, size in dims[2:]]
+    offsets = itertools.islice(itertools.product(*outer), _ROWS)
+    at = t.data_ptr()
+    return [_SPAN.pack(at + sum(o), width, pitch, rows, slice_, slices, 0, write) for o in offsets]
+
+
+def _dense(x):
+    """The tensors in an argument or result that have bytes of their own."""
+    return [t for t in torch.utils._pytree.tree_leaves(x)
+            if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel()]
+
+
+def _arguments(op, args, kwargs):
+    """The tensors that a call reads, and those that it writes."""
+    read, written = [], []
+    for i, argument in enumerate(op._schema.arguments):
+        value = args[i] if i < len(args) else kwargs.get(argument.name)
+        writes = argument.alias_info is not None and argument.alias_info.is_write
+        (written if writes else read).extend(_dense(value))
+    return read, written
+
+
+def _waits(name, op, args, kwargs):
+    """What the host knows when the operator returns, on a GPU."""
+    if name == "copy_":
+        to, source = args[0], args[1]
+        if to.is_cuda == source.is_cuda:
+            return _AT_ONCE
+        if not (args[2] if len(args) > 2 else kwargs.get("non_blocking", False)):
+            return _DONE
+        return _DONE_NOW if source.is_cuda and not to.is_pinned() else _AT_ONCE
+    return _DONE if torch.Tag.dynamic_output_shape in op.tags else _AT_ONCE
+
+
+def _tell(name, op, device, args, kwargs, outs):
+    read, written = _arguments(op, args, kwargs)
+    mine = {t.data_ptr() for t in (*read, *written)}
+    written += [t for t in _dense(outs) if t.is_cuda and t.data_ptr() not in mine]
+    host = name == "copy_"  # between the host and a device: also the host's side, if it is pinned
+    spans = b"".join(itertools.chain.from_iterable(
+        _spans(t, write) for tensors, write in ((read, 0), (written, 1)) for t in tensors
+        if t.is_cuda or (host and t.is_pinned())))
+    devices = [t.get_device() for t in (*read, *written) if t.is_cuda and t.get_device() != device]
+    other = devices[0] if host and devices else -1
+    stream = torch._C._cuda_getCurrentRawStream
+    _process.consan_run_accesses(b"aten::" + name.encode(), device, stream(device), other,
+                                 stream(other) if other >= 0 else None, spans, len(spans) // _SPAN.size,
+                                 _waits(name, op, args, kwargs))
+
+
 # ---- capture into a CUDA graph ----
 
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -170,7 +252,7 @@ def _store(out, value):
         _alias(out).copy_(value)
 
 
-def _capture(op, args, kwargs):
+def _capture(name, op, args, kwargs):
     """Does the work when the graph is launched. Now it is done on copies, for the results' shapes."""
     results = _Call(args, kwargs, copied=True)
     outs = results.results(op(*results.args, **results.kwargs))
@@ -183,6 +265,7 @@ def _capture(op, args, kwargs):
         for out, value in pairs:
             if id(out) not in mine:
                 _store(out, value)
+        _tell(name, op, call.device.index, args, kwargs, outs)
 
     host = _HOST(replay)
     _captured.append(host)
@@ -220,7 +303,7 @@ def _widened(op):
         down = lambda x: x.to(half) if isinstance(x, torch.Tensor) else x
         return tree_map(down, op(*map(up, (first, *args))))
 
-    wide._schema = op._schema
+    wide._schema, wide.tags = op._schema, op.tags
     return wide
 
 
@@ -229,7 +312,7 @@ def _on_cpu(op, function):
     def call(*args):
         return function(*args)
 
-    call._schema = op._schema
+    call._schema, call.tags = op._schema, op.tags
     return call
 
 
@@ -237,13 +320,14 @@ def _implement(name):
     packet, _, overload = name.partition(".")
     counted = name.encode()
     op = None
-    random = False
+    random = changes = False
 
     def run(*args, **kwargs):
-        nonlocal op, random
+        nonlocal op, random, changes
         if op is None:
             op = getattr(getattr(torch.ops.aten, packet), overload or "default")
             random = any(a.name == "generator" for a in op._schema.arguments)
+            changes = op._schema.is_mutable
             if name in _rnn.OPERATORS:
                 op = _on_cpu(op, _rnn.OPERATORS[name])
             op = _widened(op) if name in _WIDE else op
@@ -255,9 +339,11 @@ def _implement(name):
         if not _is_copy(name, args):
             _process.consan_run_operator(b"ATen", counted)
         if torch.cuda.is_current_stream_capturing():
-            return _capture(op, args, kwargs)
-        call = _Call(args, kwargs)
-        return call.results(op(*call.args, **call.kwargs))
+            return _capture(name, op, args, kwargs)
+        call = _Call(args, kwargs, changes=changes)
+        outs = call.results(op(*call.args, **call.kwargs))
+        _tell(name, op, call.device.index, args, kwargs, outs)
+        return outs
 
     return run
 
@@ -288,16 +374,11 @@ def _names():
 
 
 def _sparse_names(key, cpu_key):
-    """Operators that change no sparse tensor: such a change would be one of the parts' sizes."""
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     for full in torch._C._dispatch_get_all_op_names():
         name = full[len("aten::"):]
-        if not full.startswith("aten::") or name in _SPARSE_SKIP or not has(full, key) \
-                or not has(full, cpu_key):
-            continue
-        packet, _, overload = name.partition(".")
-        schema = getattr(getattr(torch.ops.aten, packet), overload or "default")._schema
-        if not schema.is_mutable:
+        if full.startswith("aten::") and name not in _SPARSE_SKIP and has(full, key) \
+                and has(full, cpu_key):
             yield name
 
 

@@ -266,7 +266,7 @@ void specimen_argument(const struct specimen *s, size_t i, struct specimen_maker
 	if (!strncmp(s->arg[i], "buffer", 6))
 		n = make->newest = make_buffer(make, n);
 	else if (!strncmp(s->arg[i], "multicast", 9))
-		n = make->multicast(make, n);
+		n = make->newest = make->multicast(make, n);
 	else if (!strncmp(s->arg[i], "texture", 7) || !strncmp(s->arg[i], "surface", 7))
 		n = make_object(make, spec, s->arg[i][0] == 's');
 	memcpy(value, &n, sizeof n);

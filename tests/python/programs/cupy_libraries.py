@@ -26,3 +26,9 @@ words = cupy.empty(65538, "u4")
 curand.generate(generator, words.data.ptr, words.size)
 assert [int(words[i]) for i in (0, 1, 2, 4096, 65537)] == [
     0x253d5e15, 0xd1f7605a, 0x8ce6f6f8, 0x6f558604, 0x57bbdb70]
+# the known answer of Philox4x32-10 for counter 0 and key 0, from Random123; the next four numbers are those
+# of another subsequence
+generator = curand.createGenerator(curand.CURAND_RNG_PSEUDO_PHILOX4_32_10)
+curand.setPseudoRandomGeneratorSeed(generator, 0)
+curand.generate(generator, words.data.ptr, words.size)
+assert [int(words[i]) for i in range(5)] == [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8, 0x844515e1]

@@ -81,6 +81,20 @@ dense = torch.tensor([[0, 1.0, 0], [2, 0, 3]])
 for sparse in dense.cuda().to_sparse(), dense.cuda().to_sparse_csr():
     assert torch.equal(sparse.to_dense().cpu(), dense)
     assert torch.equal((sparse @ torch.ones(3, 2, device="cuda")).cpu(), dense @ torch.ones(3, 2))
+    twin = sparse.cpu()
+    for x in sparse, twin:
+        x.mul_(2)
+        x.neg_()
+    assert torch.equal(sparse.to_dense().cpu(), -2 * dense) and torch.equal(twin.to_dense(), -2 * dense)
+a, b = dense.cuda().to_sparse(), torch.eye(3)[:2].to_sparse().cuda()
+a.add_(b)  # other elements than before
+assert torch.equal(a.to_dense().cpu(), dense + torch.eye(3)[:2]) and a._nnz() == 5
+out = torch.zeros(2, 3).to_sparse().cuda()
+torch.add(a, b, alpha=-1, out=out)
+assert torch.equal(out.to_dense().cpu(), dense)
+total = torch.ones(2, 3, device="cuda")
+total.add_(b)
+assert torch.equal(total.cpu(), 1 + torch.eye(3)[:2])
 table = torch.nn.Embedding(10, 4, sparse=True).cuda()
 table(torch.tensor([1, 2, 1], device="cuda")).sum().backward()
 assert table.weight.grad.coalesce().values().cpu().tolist() == [[2.0] * 4, [1.0] * 4]

@@ -90,6 +90,34 @@ Test(async, deadlocks, .timeout = 200)
 	expect("--backend=gpu-emulated", "deadlock", 66, "CS1020");
 }
 
+/* With several threads: only what is certain is a deadlock. */
+Test(async, threads, .timeout = 100)
+{
+	expect("", "deadlock_joined", 66, "CS702");
+	expect("", "deadlock_condition", 66, "CS702");
+	expect("", "flag_late", 0, "0 errors, 0 warnings");
+	setenv("SLEEP", "22", 1);
+	expect("", "flag_late", 0, "CS1021");
+	cr_assert(has(output, "no progress for 2"), "%s", output);
+	expect("--timeout=1", "flag_late", 66, "CS702");
+	unsetenv("SLEEP");
+}
+
+/* The order in which the operations run is explored, and what it shows is repeated by its seed. */
+Test(async, explored_orders, .timeout = 100)
+{
+	char option[64];
+	unsigned long long seed;
+
+	expect("", "hidden_order", 0, "0 errors, 0 warnings");
+	expect("--explore=6", "hidden_order", 66, "CS702");
+	cr_assert(strstr(output, "--seed=") && sscanf(strstr(output, "--seed=") + 7, "%llu", &seed) == 1,
+		"%s", output);
+	snprintf(option, sizeof option, "--seed=%llu", seed);
+	expect(option, "hidden_order", 66, "CS702");
+	expect("--explore=6", "ordered_right", 0, "0 errors, 0 warnings");
+}
+
 /* The same seed gives the same report, whatever the number of threads. */
 Test(async, deterministic, .timeout = 100)
 {

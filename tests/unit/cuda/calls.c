@@ -11,9 +11,11 @@ enum { IMPLEMENTED, NOT_SUPPORTED };
 static const struct { const char *name; int how; } calls[] = {
 #define RT(name) { #name, IMPLEMENTED },
 #define RT_AS(name, as) { #name, IMPLEMENTED },
+#define RT_PT(name, as) { #name, IMPLEMENTED },
 #define RT_NONE(name) { #name, NOT_SUPPORTED },
 #define DRV(name, since) { #name, IMPLEMENTED },
 #define DRV_AS(name, since, as) { #name, IMPLEMENTED },
+#define DRV_PT(name, since, as) { #name, IMPLEMENTED },
 #define DRV_NONE(name, since) { #name, NOT_SUPPORTED },
 #include "libconsan/cuda/cuda.def"
 };

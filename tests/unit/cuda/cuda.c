@@ -1,6 +1,7 @@
 /* Tests of cuda: under consan-run, programs behave as on a GPU, however they are linked;
  * failures are reported and no finding is lost. Also tests of the fatbin reader and of the
- * linker of PTX. The programs are in tests/cuda/. */
+ * linker of PTX. The programs are in tests/cuda/. Long because it has a test for each way to link and to
+ * fail. */
 #include "tests/common/ended.h"
 #include "libconsan/ptx/ptx.h"
 
@@ -87,6 +88,9 @@ Test(cuda, driver)
 {
 	expect("./driver module", 0, "1 of 1 kernel checked");
 	expect("./driver library", 0, NULL);
+	expect("--allow-unchecked ./driver nvml", 0, NULL);
+	expect("--devices=3 --allow-unchecked env CUDA_VISIBLE_DEVICES=2,0 ./driver nvml", 0, NULL);
+	expect("--allow-unchecked ./driver streams-memory", 0, NULL);
 	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuMipmappedArrayCreate");
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }
@@ -155,14 +159,33 @@ Test(libraries, refused, .timeout = 200)
 		char words[64];
 
 		snprintf(words, sizeof words, "./%s refused", libraries[i]);
-		expect(words, 67, "unsupported call: cublasStbsv_v2");
+		expect(words, 67, "unsupported call: cublasSgetrfBatched");
 		cr_assert(has(output, "cufftXtMalloc"), "%s", output);
 	}
 }
 
 Test(libraries, out_of_bounds, .timeout = 200)
 {
-	expect("./libraries bounds", 67, "cublasDscal_v2 reads 808 B");
+	expect("./libraries bounds", 67, "cublasDscal_v2 writes 808 B");
+}
+
+/* What a call accesses, to the byte: between columns, one half of a matrix, matrices in an array. */
+Test(libraries, races, .timeout = 200)
+{
+	static const char *const racy[] = { "gemm", "batched", "triangle", "read" };
+	static const char *const clean[] = { "fixed gemm", "fixed batched", "fixed triangle", "fixed read",
+		"race between", "race lower" };
+	char words[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(racy); i++) {
+		snprintf(words, sizeof words, "./libraries race %s", racy[i]);
+		expect(words, 66, "CS1002");
+		cr_assert(has(output, "by cublasD"), "%s", output);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(clean); i++) {
+		snprintf(words, sizeof words, "--allow-unchecked ./libraries %s", clean[i]);
+		expect(words, 0, "0 errors, 0 warnings");
+	}
 }
 
 Test(makers, in_process, .timeout = 200)
@@ -202,6 +225,40 @@ Test(makers, child_processes, .timeout = 200)
 	/* what failed is not remembered */
 	expect("--code-cache=none sh -c 'ptxas --gpu-name=sm_10 made/set.cu -o made/ptxas.cubin; "
 		"./makers made/ptxas.cubin'", 1, "only machine code");
+}
+
+/* However ptxas gets PTX and says where the machine code goes. */
+Test(makers, forms_of_ptxas, .timeout = 200)
+{
+	static const char *const form[] = {
+		"ptxas -arch=sm_90a form.ptx && mv elf.o out", "ptxas -o=out -arch sm_90a form.ptx",
+		"ptxas --output-file out --gpu-name=sm_90a form.ptx", "ptxas --options-file=options",
+		"ptxas -optf options", "cat form.ptx | ptxas -arch=sm_90a -o out -",
+		"ptxas -arch=sm_90a -o out /dev/stdin <form.ptx", "bash -c 'ptxas -arch=sm_90a -o out <(cat form.ptx)'",
+		"ptxas -arch=sm_90a -o out -ias \"$(cat form.ptx)\"", "ptxas -c -arch=sm_90a -o out form.ptx && "
+		"nvlink -arch=sm_90a -o linked out",
+	};
+	const char *dir = build_dir();
+	char words[128];
+
+	if (shell("test -e %s/tests/cuda/makers", dir))
+		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
+	cr_assert_eq(shell("cd %s/tests/cuda && rm -rf forms && mkdir forms && cd forms && cat >form.cu <<'E'\n"
+		"extern \"C\" __global__ void set(int *to, int value) { to[threadIdx.x] = value + 1; }\nE\n"
+		"nvcc -arch=sm_90a -ptx -o form.ptx form.cu && "
+		"printf -- '-arch=sm_90a -o \"out\"\\n form.ptx' >options", dir), 0, "%s", output);
+	for (size_t i = 0; i < ARRAY_SIZE(form); i++) {
+		cr_assert_eq(shell("cd %s/tests/cuda/forms && rm -rf cache out && cat >make <<'E'\ncd forms\n%s\nE",
+			dir, form[i]), 0, "%s", output);
+		expect("--code-cache=forms/cache --allow-unchecked sh forms/make", 0, NULL);
+		snprintf(words, sizeof words, "--code-cache=forms/cache ./makers forms/out");
+		expect(words, 0, "1 of 1 kernel checked");
+	}
+	/* nothing was assembled: what was there before is not this PTX */
+	cr_assert_eq(shell("cd %s/tests/cuda/forms && rm -rf cache && "
+		"echo 'ptxas -arch=compute_90a -o forms/out forms/form.ptx' >make", dir), 0);
+	expect("--code-cache=forms/cache --allow-unchecked sh forms/make", 0, NULL);
+	expect("--code-cache=forms/cache ./makers forms/out", 1, "only machine code");
 }
 
 Test(cuda, plugin)

@@ -61,6 +61,10 @@ Test(devices, multicast)
 Test(devices, processes, .timeout = 120)
 {
 	expect("./devices ipc", 0, "memory is shared with another process");
+	expect("./devices piped", 0, "0 errors, 0 warnings");
+	expect("./devices piped-copy", 0, "0 errors, 0 warnings");
+	expect("./devices piped-racy", 66, "of process");
+	cr_assert(has(output, "CS1001") || has(output, "CS1002"), "%s", output);
 	expect("./devices shared", 0, "0 errors");
 }
 
@@ -68,6 +72,38 @@ Test(devices, processes, .timeout = 120)
 Test(devices, scopes)
 {
 	expect("./devices signal-sys", 0, "0 errors");
+	expect("./devices fences-sys", 0, "0 errors, 0 warnings");
+	expect("./devices fences-gpu", 66, "CS1002");
 	expect("./devices signal-gpu", 66, "scope .gpu is atomic only for its own device");
 	cr_assert(has(output, "CS1002"), "%s", output);
+}
+
+/* What a grid did is handed on by one behind it, which signals to a third one. */
+Test(devices, signal_of_a_later_grid)
+{
+	expect("./devices relay-early", 0, "0 errors");
+	expect("./devices relay-late", 0, "0 errors");
+	expect("./devices relay-shapes", 0, "0 errors");
+	expect("./devices relay-apart", 66, "CS1002");
+}
+
+/* Waits that read the clock let the other grid run at once. If there is none, their time passes. */
+Test(devices, waits_with_a_time_limit)
+{
+	expect("./devices meeting", 0, "0 errors");
+	expect("--seed=3 ./devices meeting", 0, "0 errors");
+	expect("./devices meeting-alone", 0, "1 of 1 kernel checked");
+	expect("--launch-blocking ./devices meeting-alone", 0, "1 of 1 kernel checked");
+	expect("./devices endless", 66, "CS702");
+	expect("./devices meeting-without-acquire", 66, "put __threadfence_system() (fence.acq_rel.sys) after");
+	cr_assert(has(output, "CS117") && !has(output, "CS222"), "%s", output);
+}
+
+/* Every thread executes a fence; one thread writes the flag. Of another device that counts at system scope. */
+Test(devices, fences_of_other_threads)
+{
+	expect("./devices meeting-gpu-release", 66, "threads of two devices need .sys scope");
+	cr_assert(has(output, "CS222"), "%s", output);
+	expect("./devices meeting-gpu-acquire", 66, "threads of two devices need .sys scope");
+	cr_assert(has(output, "CS222"), "%s", output);
 }

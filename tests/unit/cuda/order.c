@@ -1,4 +1,4 @@
-/* Tests of the rules CS10xx by the pairs of programs in tests/cuda/order.cu. */
+/* Tests of the rules CS10xx by the pairs of programs in tests/cuda/order.cu and inside.cu. */
 #include "tests/common/find.h"
 #include "tests/common/shell.h"
 
@@ -7,36 +7,64 @@
 #include <string.h>
 
 /* Runs a form; only findings above a note count. */
-static void expect(const char *name, const char *form, const char *rule, bool found)
+static void expect(const char *program, const char *name, const char *form, const char *rule, bool found)
 {
 	const bool documented = !strcmp(rule, "CS1009");
-	const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --allow-unchecked%s ./order %s %s 2>&1",
-		build_dir(), documented ? " --knob=documented_order=1" : "", name, form);
+	const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --allow-unchecked%s ./%s %s %s 2>&1",
+		build_dir(), documented ? " --knob=documented_order=1" : "", program, name, form);
 
 	cr_expect_eq(is, found && !documented ? 66 : 0, "%s %s: status %d\n%s", name, form, is, output);
 	cr_expect_eq(has(output, rule), found, "%s %s: %s\n%s", name, form, rule, output);
 	cr_expect(found || has(output, "0 errors, 0 warnings"), "%s %s:\n%s", name, form, output);
 }
 
-static void run_cases(unsigned part, unsigned parts)
+static void run_cases(const char *program, unsigned least, unsigned part, unsigned parts)
 {
-	FILE *in = fopen("tests/cuda/order.cu", "r");
 	char line[512], name[64], rule[16];
 	unsigned n = 0;
+	FILE *in;
 
+	snprintf(line, sizeof line, "tests/cuda/%s.cu", program);
+	in = fopen(line, "r");
 	cr_assert(in);
 	while (fgets(line, sizeof line, in)) {
 		if (sscanf(line, "CASE(%63[a-z_], %15[A-Z0-9])", name, rule) != 2 || n++ % parts != part)
 			continue;
-		expect(name, "racy", rule, true);
-		expect(name, "fixed", rule, false);
+		expect(program, name, "racy", rule, true);
+		expect(program, name, "fixed", rule, false);
 	}
 	fclose(in);
-	cr_assert_geq(n, 40u);
+	cr_assert_geq(n, least);
 }
 
-Test(order, pairs_1, .timeout = 300) { run_cases(0, 2); }
-Test(order, pairs_2, .timeout = 300) { run_cases(1, 2); }
+Test(order, pairs_1, .timeout = 300) { run_cases("order", 40, 0, 2); }
+Test(order, pairs_2, .timeout = 300) { run_cases("order", 40, 1, 2); }
+Test(order, pairs_inside, .timeout = 300) { run_cases("inside", 20, 0, 1); }
+
+/* What conditional nodes and grids that kernels launch do. One launch in it is refused. */
+Test(order, inside, .timeout = 100)
+{
+	static const char *const how[] = { "", "--launch-blocking", "--seed=5" };
+
+	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+		const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run %s ./inside values 2>&1",
+			build_dir(), how[i]);
+
+		cr_expect(is == 67 && has(output, "values: OK") && has(output, "0 errors, 1 warning"),
+			"%s: %d\n%s", how[i], is, output);
+		cr_expect(has(output, "launch by a kernel") && has(output, "the block is (2048,1,1)")
+			&& !has(output, "not seen"), "%s", output);
+	}
+}
+
+/* The same from what instrumented kernels record. */
+Test(order, gpu_emulated, .timeout = 300)
+{
+	const int is = shell("%s/tests/gpu/operations --jobs=2 %s gpu-emulated order", build_dir(), build_dir());
+
+	cr_expect_eq(is, 0, "%s", output);
+	cr_expect(has(output, ", 0 wrong"), "%s", output);
+}
 
 /* With the operations run when they are issued, and in another order. */
 Test(order, orders_of_execution, .timeout = 300)
@@ -54,6 +82,35 @@ Test(order, orders_of_execution, .timeout = 300)
 	}
 }
 
+/* Kernels that meet, in other orders: what one has written while it only yielded must wake the other. */
+Test(order, meetings_in_other_orders, .timeout = 300)
+{
+	static const char *const name[] = { "met_start", "met_way", "met_twice" };
+
+	for (unsigned i = 0; i < 12; i++) {
+		int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --seed=%u ./order %s racy 2>&1",
+			build_dir(), i + 1, name[i % 3]);
+
+		cr_expect(is == 66 && has(output, "CS1002"), "seed %u: %d\n%s", i + 1, is, output);
+		is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --seed=%u ./order %s fixed 2>&1",
+			build_dir(), i + 1, name[i % 3]);
+		cr_expect(!is && has(output, "0 errors"), "seed %u: %d\n%s", i + 1, is, output);
+	}
+}
+
+/* Grids that are checked one by one (GPU mode): which of them ends first must not matter. */
+Test(order, meetings_one_by_one, .timeout = 120)
+{
+	static const char *const name[] = { "met_start", "met_start_copy", "met_end", "met_end_copy", "met_way" };
+
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --backend=gpu-emulated "
+			"--gpu-global ./order %s fixed 2>&1", build_dir(), name[i]);
+
+		cr_expect(!is && has(output, "0 errors"), "%s: %d\n%s", name[i], is, output);
+	}
+}
+
 /* Both calls with their stacks, streams by name, the missing edge. */
 Test(order, report, .timeout = 60)
 {
@@ -66,6 +123,10 @@ Test(order, report, .timeout = 60)
 	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --report=order.html ./order kernel_copy racy >/dev/null 2>&1; "
 		"cat order.html; rm order.html", build_dir());
 	cr_expect(has(output, "Calls of the host, in their order") && has(output, "(earlier)"), "%s", output);
+	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order host_reads racy 2>&1", build_dir());
+	cr_assert_eq(is, 66);
+	cr_expect(has(output, "host access races with an operation  order.cu:") && !has(output, "libc"), "%s",
+		output);
 	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order named racy 2>&1", build_dir());
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "kernel set in stream \"producer\"") || has(output, "kernel set in stream 1"), "%s", output);

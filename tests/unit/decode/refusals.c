@@ -148,7 +148,7 @@ static struct recording *begin(void)
 	h->sink.event = on_event;
 	h->ptx = ptx_parse("k.ptx", kernel, sizeof kernel - 1, &e);
 	cr_assert_not_null(h->ptx, "%s", e.text);
-	h->code = rewrite_module(h->ptx, 0, false, false, false);
+	h->code = rewrite_module(h->ptx, &(struct rewrite_options){ .number = 0 });
 	cr_assert_lt(h->code->site.n + h->code->batch.n + h->code->reg_use.n, 64);
 	h->sites = decode_sites_open(h->code);
 	for (uint32_t k = 0; k < 64; k++)

@@ -324,7 +324,7 @@ static void fill(struct mma *c, struct memory *m)
 /* Is column c of B zeroed? Spans alternate from the start count on. */
 static bool zeroed(const struct mma *c, unsigned column)
 {
-	const unsigned n = c->n / (128 / c->m), i = column / n;
+	const unsigned n = c->m < 128 ? c->n / (128 / c->m) : c->n, i = column / n;
 	const unsigned skip = (c->mask >> 40 & 255) + 1, use = (c->mask >> 48 & 255) + 1;
 	const bool zero_first = c->mask >> (32 + i) & 1;
 	const unsigned at = (column % n + (c->mask >> 8 * i & 255)) % (skip + use);

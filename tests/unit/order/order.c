@@ -4,6 +4,7 @@
 #include "libconsan/order/order.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,139 @@ static uint32_t no_stack(void)
 	return 0;
 }
 
+/* ---- threads of the host ---- */
+
+/* Two threads: the first one writes in stream 0 and waits; the second one reads in stream 1, and begins
+ * its call before the first one waits (early), or after. release: the first one releases an object, which
+ * the second one acquires. */
+struct two { struct order *o; order_line line[2]; bool early, release, same; pthread_barrier_t begun, done; };
+
+static const struct order_range bytes_written = { .addr = 4096, .bytes = 64, .flags = ORDER_WRITE };
+static const struct order_range bytes_read = { .addr = 4096, .bytes = 64 };
+static const struct order_call two_call = { .name = "op" };
+
+static void *second_thread(void *user)
+{
+	struct two *t = user;
+	struct order_op *op;
+
+	if (t->early)
+		order_begin(t->o);
+	pthread_barrier_wait(&t->begun);
+	pthread_barrier_wait(&t->done);
+	if (t->release)
+		order_acquire(t->o, 77);
+	op = order_issue(t->o, t->line[!t->same], &two_call);
+	order_accesses(t->o, op, &bytes_read, 1);
+	order_op_put(t->o, op);
+	order_thread_ends(t->o);
+	return NULL;
+}
+
+static const char *with_threads(bool threads, bool early, bool release, bool same)
+{
+	const struct order_config config = { .report = keep_rule, .threads = threads };
+	struct two t = { .o = order_open(&config), .early = early, .release = release, .same = same };
+	struct order_op *op;
+	pthread_t second;
+
+	*rule = 0;
+	pthread_barrier_init(&t.begun, NULL, 2);
+	pthread_barrier_init(&t.done, NULL, 2);
+	for (int i = 0; i < 2; i++)
+		t.line[i] = order_line_open(t.o, ORDER_NON_BLOCKING, 0);
+	cr_assert_eq(pthread_create(&second, NULL, second_thread, &t), 0);
+	pthread_barrier_wait(&t.begun);
+	op = order_issue(t.o, t.line[0], &two_call);
+	order_accesses(t.o, op, &bytes_written, 1);
+	order_op_put(t.o, op);
+	order_host_waits(t.o, t.line[0], ORDER_PROMISED);
+	if (release)
+		order_release(t.o, 77);
+	pthread_barrier_wait(&t.done);
+	pthread_join(second, NULL);
+	order_close(t.o);
+	return rule;
+}
+
+Test(order, threads)
+{
+	/* later in time is after, unless the call had begun before */
+	cr_expect_str_eq(with_threads(false, false, false, false), "");
+	cr_expect_str_eq(with_threads(false, true, false, false), "CS1002");
+	/* in one stream, too, only with config.threads */
+	cr_expect_str_eq(with_threads(false, true, false, true), "");
+	cr_expect_str_eq(with_threads(true, false, false, false), "CS1010");
+	cr_expect_str_eq(with_threads(true, false, true, false), "");
+	cr_expect_str_eq(with_threads(true, false, false, true), "CS1010");
+	cr_expect_str_eq(with_threads(true, false, true, true), "");
+}
+
+/* Memory that is released while another thread issues what uses it */
+static void *issues(void *user)
+{
+	struct two *t = user;
+	struct order_op *op = order_issue(t->o, t->line[0], &two_call);
+
+	order_accesses(t->o, op, &bytes_written, 1);
+	order_op_put(t->o, op);
+	return NULL;
+}
+
+static uint32_t no_call(const char **name)
+{
+	(void)name;
+	return 0;
+}
+
+Test(order, release_by_a_thread)
+{
+	for (int early = 0; early < 2; early++) {
+		const struct order_config config = { .report = keep_rule };
+		struct two t = { .o = order_open(&config) };
+		pthread_t other;
+
+		*rule = 0;
+		t.line[0] = order_line_open(t.o, ORDER_NON_BLOCKING, 0);
+		if (early)
+			order_begin(t.o);
+		cr_assert_eq(pthread_create(&other, NULL, issues, &t), 0);
+		pthread_join(other, NULL);
+		if (!early)
+			order_begin(t.o);
+		order_host_waits_device(t.o, -1, ORDER_PROMISED);
+		order_host_frees(t.o, 4096, 64, no_call);
+		order_end(t.o);
+		cr_expect_str_eq(rule, early ? "CS1004" : "");
+		order_close(t.o);
+	}
+}
+
+/* What the function of an operation could tell other threads */
+Test(order, host_function)
+{
+	for (int ran = 0; ran < 2; ran++) {
+		struct two t = { .o = order_open(&(struct order_config){ .report = keep_rule }) };
+		struct order_op *op, *function;
+
+		*rule = 0;
+		for (int i = 0; i < 2; i++)
+			t.line[i] = order_line_open(t.o, ORDER_NON_BLOCKING, 0);
+		op = order_issue(t.o, t.line[0], &two_call);
+		order_accesses(t.o, op, &bytes_written, 1);
+		function = order_issue(t.o, t.line[0], &two_call);
+		if (ran)
+			order_host_runs(t.o, function);
+		order_op_put(t.o, function);
+		order_op_put(t.o, op);
+		op = order_issue(t.o, t.line[1], &two_call);
+		order_accesses(t.o, op, &bytes_read, 1);
+		order_op_put(t.o, op);
+		cr_expect_str_eq(rule, ran ? "" : "CS1002");
+		order_close(t.o);
+	}
+}
+
 static struct order *open_it(bool documented)
 {
 	const struct order_config config = { .report = keep_rule, .documented = documented };
@@ -232,7 +366,7 @@ static struct order *open_it(bool documented)
 
 Test(order, known_edges_are_reported_on_request)
 {
-	const struct order_range all = { 4096, 64, 0, ORDER_WRITE };
+	const struct order_range all = { 4096, 64, 0, ORDER_WRITE, 0 };
 	const struct order_call call = { .name = "op" };
 
 	for (int documented = 0; documented < 2; documented++) {
@@ -255,9 +389,9 @@ Test(order, known_edges_are_reported_on_request)
 /* A grid that writes data and then a flag, and the host that reads the flag and then the data. */
 Test(order, the_host_may_synchronize_by_memory)
 {
-	const struct order_range did[] = { { 4096, 64, 0, ORDER_WRITE },
-		{ 8192, 4, 0, ORDER_WRITE | ORDER_STRONG | ORDER_SYSTEM } };
-	const struct order_range data = { 4100, 4, 0, 0 }, flag = { 8192, 4, 0, 0 };
+	const struct order_range did[] = { { 4096, 64, 0, ORDER_WRITE, 0 },
+		{ 8192, 4, 0, ORDER_WRITE | ORDER_STRONG | ORDER_SYSTEM, 0 } };
+	const struct order_range data = { 4100, 4, 0, 0, 0 }, flag = { 8192, 4, 0, 0, 0 };
 	const struct order_call call = { .name = "kernel", .kernel = "k" };
 
 	for (int polled = 0; polled < 2; polled++) {
@@ -277,7 +411,7 @@ Test(order, the_host_may_synchronize_by_memory)
 /* The host accesses memory after the issue and before the operation runs. */
 Test(order, operations_that_have_not_run)
 {
-	const struct order_range write = { 4096, 4, 0, ORDER_WRITE }, read = { 4096, 4, 0, 0 };
+	const struct order_range write = { 4096, 4, 0, ORDER_WRITE, 0 }, read = { 4096, 4, 0, 0, 0 };
 	const struct order_call call = { .name = "op" };
 
 	for (int early = 0; early < 2; early++) {
@@ -309,12 +443,14 @@ Test(order, memory_is_bounded)
 		order_line t = order_line_open(o, ORDER_BLOCKING, 0);
 		struct order_op *a = order_issue(o, s, &call), *b;
 
-		order_accesses(o, a, &(struct order_range){ 4096 + i % 64 * 8, 4, 0, ORDER_WRITE }, 1);
+		order_accesses(o, a, &(struct order_range){ .addr = 4096 + i % 64 * 8,
+			.bytes = 4, .flags = ORDER_WRITE }, 1);
 		order_op_put(o, a);
 		order_record(o, &e, s, 0);
 		order_wait(o, t, &e, 0);
 		b = order_issue(o, t, &call);
-		order_accesses(o, b, &(struct order_range){ 4096 + i % 64 * 8, 8, 0, ORDER_WRITE }, 1);
+		order_accesses(o, b, &(struct order_range){ .addr = 4096 + i % 64 * 8,
+			.bytes = 8, .flags = ORDER_WRITE }, 1);
 		order_op_put(o, b);
 		order_line_close(o, s);
 		order_line_close(o, t);
@@ -326,5 +462,168 @@ Test(order, memory_is_bounded)
 	cr_expect_leq(order_footprint(o), early + early / 4);
 	cr_expect_str_eq(rule, "");
 	order_event_free(&e);
+	order_close(o);
+}
+
+/* ---- operations that are part of others ----
+ *
+ * The model has three nodes for each operation: it begins, it accesses memory, it ends. */
+
+enum { TREE = 40, BEGINS = 0, ACTS = 1, ENDS = 2 };
+
+struct tree {
+	size_t n;
+	struct order_op *op[TREE];
+	int in[TREE];                    /* -1: none */
+	bool path[3 * TREE][3 * TREE];
+};
+
+static void add_path(struct tree *t, int from, int to)
+{
+	t->path[from][to] = true;
+}
+
+static void close_paths(struct tree *t)
+{
+	const size_t n = 3 * t->n;
+
+	for (size_t k = 0; k < n; k++)
+		for (size_t a = 0; a < n; a++)
+			for (size_t b = 0; b < n && t->path[a][k]; b++)
+				t->path[a][b] |= t->path[k][b];
+}
+
+/* Inside of `in`: after some of those there, or after all. */
+static void add_inside(struct order *o, struct tree *t, int in)
+{
+	static const struct order_call call = { .name = "op" };
+	struct order_op *after[TREE];
+	const int i = (int)t->n++;
+	const bool last = !draw(5);
+	size_t n = 0;
+
+	t->in[i] = in;
+	add_path(t, 3 * i, 3 * i + ACTS);
+	add_path(t, 3 * i + ACTS, 3 * i + ENDS);
+	add_path(t, 3 * in, 3 * i);
+	add_path(t, 3 * i + ENDS, 3 * in + ENDS);
+	for (int k = 0; k < i; k++) {
+		if (t->in[k] != in || (!last && draw(3)))
+			continue;
+		after[n++] = t->op[k];
+		add_path(t, 3 * k + ENDS, 3 * i);
+	}
+	if (last)
+		add_path(t, 3 * in + ACTS, 3 * i);
+	t->op[i] = order_issue_inside(o, t->op[in], after, last ? 0 : n, last, &call);
+}
+
+Test(order, inside)
+{
+	const struct order_config config = { .report = on_report };
+	const struct order_call call = { .name = "op" };
+
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		static struct tree t;
+		struct order *o = order_open(&config);
+		const order_line line = order_line_open(o, ORDER_NON_BLOCKING, 0);
+
+		rng = seed;
+		t = (struct tree){ 0 };
+		while (t.n < TREE) {
+			if (t.n < 2 || !draw(8)) {
+				const int i = (int)t.n++;
+
+				t.in[i] = -1;
+				t.op[i] = order_issue(o, line, &call);
+				add_path(&t, 3 * i, 3 * i + ACTS);
+				add_path(&t, 3 * i + ACTS, 3 * i + ENDS);
+				for (int k = 0; k < i; k++)
+					if (t.in[k] < 0)
+						add_path(&t, 3 * k + ENDS, 3 * i);
+			} else {
+				add_inside(o, &t, (int)draw((unsigned)t.n));
+			}
+		}
+		close_paths(&t);
+		for (size_t a = 0; a < t.n; a++)
+			for (size_t b = 0; b < t.n; b++)
+				if (a != b)
+					cr_assert_eq(order_before(t.op[a], t.op[b], ORDER_PROMISED),
+						t.path[3 * a + ACTS][3 * b + ACTS], "seed %d: %zu %zu",
+						(int)seed, a, b);
+		order_host_waits(o, line, ORDER_PROMISED);
+		for (size_t i = 0; i < t.n; i++)
+			order_op_put(o, t.op[i]);
+		order_close(o);
+	}
+}
+
+/* What is inside of an operation is, for the host and for other lines, what the operation is. Two that are
+ * inside of one race, if nothing orders them. */
+Test(order, inside_races)
+{
+	const struct order_config config = { .report = on_report };
+	const struct order_call call = { .name = "op" };
+	struct order *o = order_open(&config);
+	const order_line s = order_line_open(o, ORDER_NON_BLOCKING, 0), t = order_line_open(o, ORDER_NON_BLOCKING, 0);
+	struct order_op *first = order_issue(o, s, &call), *next = order_issue(o, s, &call);
+	struct order_op *other = order_issue(o, t, &call);
+	struct order_op *a = order_issue_inside(o, first, NULL, 0, false, &call);
+	struct order_op *b = order_issue_inside(o, first, NULL, 0, false, &call);
+	struct order_op *c = order_issue_inside(o, first, &a, 1, false, &call);
+	const struct order_range r = cell(3, true, false);
+
+	memset(reported, 0, sizeof reported);
+	order_accesses(o, a, &r, 1);
+	order_accesses(o, c, &r, 1);
+	order_accesses(o, first, &r, 1);
+	order_accesses(o, next, &r, 1);
+	cr_expect(!reported[3]);
+	order_forget(o, r.addr, r.bytes);
+	order_accesses(o, a, &r, 1);
+	order_accesses(o, b, &r, 1);
+	cr_expect(reported[3]);
+	order_forget(o, r.addr, r.bytes);
+	reported[3] = false;
+	order_accesses(o, c, &r, 1);
+	order_accesses(o, other, &r, 1);
+	cr_expect(reported[3]);
+	order_forget(o, r.addr, r.bytes);
+	order_accesses(o, b, &r, 1);
+	reported[3] = false;
+	cr_expect(order_host_access(o, &r, NULL) && reported[3]);
+	order_host_waits(o, s, ORDER_PROMISED);
+	cr_expect(!order_host_access(o, &r, NULL));
+	for (size_t i = 0; i < 6; i++)
+		order_op_put(o, (struct order_op *[]){ first, next, other, a, b, c }[i]);
+	order_close(o);
+}
+
+/* With one stream only, the branches of a graph can race. */
+Test(order, branches_of_graphs)
+{
+	const struct order_config config = { .report = on_report };
+	const struct order_call call = { .name = "op" };
+	struct order *o = order_open(&config);
+	const order_line s = order_line_open(o, ORDER_LEGACY, 0);
+	struct order_op *start = order_issue(o, s, &call), *node[3];
+	const struct order_range r = cell(3, true, false);
+
+	node[0] = order_issue_node(o, start, NULL, 0, &call);
+	node[1] = order_issue_node(o, start, node, 1, &call);
+	cr_expect(!order_wants(o));
+	node[2] = order_issue_node(o, start, node, 1, &call);
+	cr_expect(order_wants(o));
+	memset(reported, 0, sizeof reported);
+	order_accesses(o, node[1], &r, 1);
+	cr_expect(!reported[3]);
+	order_accesses(o, node[2], &r, 1);
+	cr_expect(reported[3]);
+	order_join_nodes(o, start, node, 3);
+	order_host_waits(o, s, ORDER_PROMISED);
+	for (size_t i = 0; i < 3; i++)
+		order_op_put(o, node[i]);
+	order_op_put(o, start);
 	order_close(o);
 }

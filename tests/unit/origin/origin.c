@@ -171,3 +171,24 @@ Test(origin, folders)
 	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	end();
 }
+
+/* Named entries hold any bytes; kinds do not meet, a damaged one is not there, and they are trimmed
+ * like the others. */
+Test(origin, named, .init = begin, .fini = end)
+{
+	const char code[] = "\177ELF\0code";
+	size_t n = 0;
+	char *is;
+
+	origin_put_named("text", 4, ORIGIN_CODE, code, sizeof code);
+	is = origin_get_named("text", 4, ORIGIN_CODE, &n);
+	cr_assert(is && n == sizeof code && !memcmp(is, code, n));
+	free(is);
+	cr_assert_null(origin_get_named("text", 4, ORIGIN_LAUNCHED, &n));
+	cr_assert_null(origin_get_named("texts", 5, ORIGIN_CODE, &n));
+	cr_assert_eq(shell("for f in %s/*.code.zst; do printf X | dd of=$f bs=1 seek=12 conv=notrunc 2>&1; done", dir), 0);
+	cr_assert_null(origin_get_named("text", 4, ORIGIN_CODE, &n));
+	origin_put_named("text", 4, ORIGIN_CODE, code, sizeof code);
+	origin_trim(dir, 1);
+	cr_assert_null(origin_get_named("text", 4, ORIGIN_CODE, &n));
+}

@@ -386,7 +386,7 @@ Test(instrument, counted)
 	struct rewrite *r;
 
 	cr_assert_not_null(m, "%s", e.text);
-	r = rewrite_module(m, 7, false, false, false);
+	r = rewrite_module(m, &(struct rewrite_options){ .number = 7 });
 	cr_assert_null(rewrite_find(r, "plain")->refused);
 	cr_assert_eq(rewrite_find(r, "plain")->sites, 2);
 	cr_assert_eq(rewrite_find(r, "plain")->recorded, 3, "ret counts, too");
@@ -420,7 +420,7 @@ Test(instrument, heap)
 
 	cr_assert_not_null(m, "%s", e.text);
 	for (int global = 0; global < 2; global++) {
-		r = rewrite_module(m, 7, false, global, false);
+		r = rewrite_module(m, &(struct rewrite_options){ .number = 7, .global = global });
 		cr_assert_null(rewrite_find(r, "beside")->refused);
 		cr_assert_eq(!rewrite_find(r, "apart")->refused, !global);
 		rewrite_free(r);
@@ -442,7 +442,7 @@ Test(instrument, bytes_by_mask)
 	struct rewrite *r;
 
 	cr_assert_not_null(m, "%s", e.text);
-	r = rewrite_module(m, 7, false, true, false);
+	r = rewrite_module(m, &(struct rewrite_options){ .number = 7, .global = true });
 	cr_assert_null(rewrite_find(r, "whole")->refused);
 	cr_assert_null(rewrite_find(r, "part")->refused);
 	for (size_t k = 0; k < m->nfunc; k++) {

@@ -1,0 +1,24 @@
+/* cut: kernels that are cut out of their module, instrumented and assembled, when a launch needs
+ * them or before, by other threads. Not bound to a context. */
+#ifndef CONSAN_INSTRUMENT_INJECT_CUT_H
+#define CONSAN_INSTRUMENT_INJECT_CUT_H
+
+#include "internal.h"
+
+struct cut {
+	struct inject_image *image;
+	char *kernel;
+	struct gpu_module *module; /* NULL: why not */
+	void *code;                /* machine code; NULL: not assembled */
+	size_t bytes;
+	char why[INJECT_WHY];
+};
+
+/* Waits for another thread that makes it. Lives until the process ends; `code` may still be set
+ * by the caller. */
+struct cut *cut_get(struct inject_image *i, const char *kernel);
+/* For --gpu-prepare: makes all kernels of the image, by other threads and by cut_wait(). */
+void cut_all(struct inject_image *i);
+void cut_wait(unsigned *made, unsigned *failed);
+
+#endif

@@ -1,0 +1,312 @@
+/* kernel: loads a kernel that was cut out of its module (cut.c) beside the program's module: it gets
+ * the addresses of that module's variables in global memory, before each launch the contents of its
+ * constants, and the attributes of the program's function. */
+#include "cut.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "instrument/record/record.h"
+#include "instrument/rewrite/rewrite.h"
+
+struct constant { CUdeviceptr from, to; size_t bytes; };
+
+struct loaded {
+	CUmodule from;             /* the program's */
+	CUlibrary library;         /* of which that is, or NULL */
+	struct inject_home home;
+	struct cut *cut;
+	CUmodule own;              /* NULL: why */
+	CUfunction f;
+	CUdeviceptr variable;
+	VEC(struct constant) constant;
+	unsigned registers;        /* the most that a thread may have; 0: no limit */
+	char why[INJECT_WHY];
+};
+
+/* Variables that the driver does not report, as the program's code does not need them: texts of
+ * messages. Kernels share one copy. */
+struct missing {
+	CUmodule from;
+	CUlibrary library;
+	struct inject_home home;
+	const char *name;
+	CUmodule own;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	VEC(struct loaded *) at;
+	VEC(struct missing) missing;
+} kernels = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool fail(struct loaded *l, const char *what, CUresult r)
+{
+	const char *name = "?";
+
+	cu.p_cuGetErrorName(r, &name);
+	snprintf(l->why, sizeof l->why, "%s (%s)", what, name);
+	return false;
+}
+
+/* ---- variables ---- */
+
+static bool find_missing(struct loaded *l, const char *name, CUdeviceptr *at)
+{
+	const struct slices *s = inject_slices(l->cut->image);
+	struct text text = { 0 };
+	CUmodule own = NULL;
+	size_t bytes, k = 0;
+	CUresult r;
+
+	while (k < kernels.missing.n && (kernels.missing.at[k].from != l->from ||
+			strcmp(kernels.missing.at[k].name, name)))
+		k++;
+	if (k == kernels.missing.n) {
+		slices_declaration(s, name, &text);
+		r = text.at ? cu.p_cuModuleLoadData(&own, text.at) : CUDA_ERROR_NOT_FOUND;
+		text_free(&text);
+		if (r)
+			return false;
+		vec_push(&kernels.missing, ((struct missing){ l->from, l->library, l->home, name,
+			own }));
+	}
+	return !cu.p_cuModuleGetGlobal(at, &bytes, kernels.missing.at[k].own, name);
+}
+
+static bool share_variables(struct loaded *l)
+{
+	const struct gpu_module *m = l->cut->module;
+	VEC(CUdeviceptr) table = { 0 };
+	CUdeviceptr at;
+	const char *name;
+	size_t bytes;
+	CUresult r = 0;
+
+	for (size_t k = 0; !r && (name = gpu_module_global(m, k)); k++) {
+		if (cu.p_cuModuleGetGlobal(&at, &bytes, l->from, name) &&
+				!find_missing(l, name, &at))
+			r = CUDA_ERROR_NOT_FOUND;
+		vec_push(&table, at);
+	}
+	if (r)
+		snprintf(l->why, sizeof l->why, "the driver does not know the address of %.200s",
+			gpu_module_global(m, table.n - 1));
+	else if (table.n)
+		r = cu.p_cuMemcpyHtoDAsync(l->variable + sizeof(struct record_params), table.at,
+			table.n * sizeof *table.at, NULL);
+	if (r && !*l->why)
+		fail(l, "the addresses of its variables could not be written", r);
+	vec_free(&table);
+	return !r;
+}
+
+static void find_constants(struct loaded *l)
+{
+	struct constant c;
+	const char *name;
+	size_t bytes;
+
+	for (size_t k = 0; (name = gpu_module_const(l->cut->module, k)); k++)
+		if (!cu.p_cuModuleGetGlobal(&c.from, &c.bytes, l->from, name) &&
+				!cu.p_cuModuleGetGlobal(&c.to, &bytes, l->own, name)) {
+			c.bytes = bytes < c.bytes ? bytes : c.bytes;
+			vec_push(&l->constant, c);
+		}
+}
+
+/* ---- loading ---- */
+
+static void unload(struct loaded *l)
+{
+	if (l->own && cu.p_cuModuleUnload)
+		cu.p_cuModuleUnload(l->own);
+	l->own = NULL;
+	vec_free(&l->constant);
+}
+
+/* An assembler may be newer than the driver, which then assembles the text itself. */
+static CUresult load_code(struct loaded *l)
+{
+	struct cut *c = l->cut;
+	const char *text;
+	size_t n, bytes = c->bytes;
+	void *code = c->code;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+
+	text = gpu_module_text(c->module, &n);
+	if (l->registers || !code)
+		code = inject_assemble(text, n, l->registers, true, &bytes, l->why);
+	if (code)
+		r = cu.p_cuModuleLoadData(&l->own, code);
+	if (r)
+		r = cu.p_cuModuleLoadData(&l->own, text);
+	if (code != c->code)
+		free(code);
+	return r;
+}
+
+static bool load(struct loaded *l)
+{
+	const struct gpu_module *m = l->cut->module;
+	size_t bytes;
+	CUresult r = load_code(l);
+
+	if (r && l->why[0]) /* the assembler's message */
+		return false;
+	if (r)
+		return fail(l, "the driver refused the instrumented kernel", r);
+	l->why[0] = 0;
+	r = cu.p_cuModuleGetFunction(&l->f, l->own, l->cut->kernel);
+	if (!r)
+		r = cu.p_cuModuleGetGlobal(&l->variable, &bytes, l->own, gpu_module_variable(m));
+	if (r)
+		return fail(l, "the instrumented kernel was not found", r);
+	find_constants(l);
+	return share_variables(l);
+}
+
+/* With the lock held. */
+static struct loaded *loaded_of(CUmodule from, CUlibrary library, struct inject_image *i,
+	const char *kernel)
+{
+	struct loaded *l;
+
+	for (size_t k = 0; k < kernels.at.n; k++)
+		if (kernels.at.at[k]->from == from && !strcmp(kernels.at.at[k]->cut->kernel, kernel))
+			return kernels.at.at[k];
+	l = base_alloc(sizeof *l);
+	*l = (struct loaded){ .from = from, .library = library, .home = inject_home(),
+		.cut = cut_get(i, kernel) };
+	vec_push(&kernels.at, l);
+	if (!l->cut->module)
+		snprintf(l->why, sizeof l->why, "%s", l->cut->why);
+	else if (!load(l))
+		unload(l);
+	return l;
+}
+
+#define REGISTERS_OF_SM 65536u
+
+/* Hooks need registers, so that a block may be too large for the instrumented kernel: then it is
+ * assembled again with fewer registers. */
+static void fit(struct loaded *l, CUfunction original, unsigned threads)
+{
+	int most = 0, own = 0;
+
+	if (cu.p_cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, l->f) ||
+			cu.p_cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+				original) || threads > (unsigned)most || threads <= (unsigned)own)
+		return;
+	unload(l);
+	l->registers = REGISTERS_OF_SM / threads & ~7u;
+	if (!load(l))
+		unload(l);
+}
+
+static void copy_attributes(CUfunction from, CUfunction to)
+{
+	static const CUfunction_attribute which[] = {
+		CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+		CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+		CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+		CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+		CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+		CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
+	};
+	int a, b;
+
+	for (size_t k = 0; cu.p_cuFuncSetAttribute && k < ARRAY_SIZE(which); k++)
+		if (!cu.p_cuFuncGetAttribute(&a, which[k], from) &&
+				!cu.p_cuFuncGetAttribute(&b, which[k], to) && a != b)
+			cu.p_cuFuncSetAttribute(to, which[k], a);
+}
+
+bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char why[INJECT_WHY])
+{
+	const unsigned threads = l->block[0] * l->block[1] * l->block[2];
+	CUresult r = 0;
+	struct loaded *k;
+
+	pthread_mutex_lock(&kernels.lock);
+	k = loaded_of(b->driver, b->library, b->image, inject_name(l->original));
+	if (k->own)
+		fit(k, l->original, threads);
+	if (k->own) {
+		copy_attributes(l->original, k->f);
+		for (size_t i = 0; i < k->constant.n && !r; i++)
+			r = cu.p_cuMemcpyDtoDAsync(k->constant.at[i].to, k->constant.at[i].from,
+				k->constant.at[i].bytes, l->stream);
+	}
+	if (r)
+		fail(k, "its constants could not be copied", r);
+	else if (k->own) {
+		l->module = k->cut->module;
+		l->variable = k->variable;
+		l->instead = l->function = k->f;
+	}
+	if (!l->module)
+		snprintf(why, INJECT_WHY, "%s", k->why);
+	pthread_mutex_unlock(&kernels.lock);
+	return l->module;
+}
+
+CUfunction inject_function(CUfunction f)
+{
+	CUmodule m;
+	CUfunction own = inject_function_of(f, &m);
+	struct inject_bound b = { 0 };
+	struct loaded *k;
+
+	if (own)
+		b = inject_image_of(m, inject_name(own));
+	if (!b.image || inject_whole(b.image))
+		return f;
+	pthread_mutex_lock(&kernels.lock);
+	k = loaded_of(m, b.library, b.image, inject_name(own));
+	if (k->own) {
+		copy_attributes(own, k->f);
+		f = k->f;
+	}
+	pthread_mutex_unlock(&kernels.lock);
+	return f;
+}
+
+/* ---- the end ---- */
+
+static void drop(size_t k, bool alive)
+{
+	struct loaded *l = kernels.at.at[k];
+
+	if (alive)
+		unload(l);
+	vec_free(&l->constant);
+	free(l);
+	kernels.at.at[k] = kernels.at.at[--kernels.at.n];
+}
+
+void inject_kernels_unloaded(CUmodule from, CUlibrary library)
+{
+	pthread_mutex_lock(&kernels.lock);
+	for (size_t k = 0; k < kernels.at.n; k++)
+		if (from ? kernels.at.at[k]->from == from : kernels.at.at[k]->library == library)
+			drop(k--, true);
+	for (size_t k = 0; k < kernels.missing.n; k++)
+		if (from ? kernels.missing.at[k].from == from : kernels.missing.at[k].library == library)
+			kernels.missing.at[k--] = kernels.missing.at[--kernels.missing.n];
+	pthread_mutex_unlock(&kernels.lock);
+}
+
+void inject_kernels_ended(CUcontext context, CUdevice device)
+{
+	pthread_mutex_lock(&kernels.lock);
+	for (size_t k = 0; k < kernels.at.n; k++)
+		if (inject_at_home(&kernels.at.at[k]->home, context, device))
+			drop(k--, false);
+	for (size_t k = 0; k < kernels.missing.n; k++)
+		if (inject_at_home(&kernels.missing.at[k].home, context, device))
+			kernels.missing.at[k--] = kernels.missing.at[--kernels.missing.n];
+	pthread_mutex_unlock(&kernels.lock);
+}

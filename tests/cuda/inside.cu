@@ -1,0 +1,572 @@
+// Operations that are part of others: conditional nodes of graphs, and grids that kernels launch.
+//   inside CASE racy|fixed    pairs; the second argument of CASE is the rule of the racy form, and the
+//                             fixed form has no finding
+//   inside values             compares what nodes and grids do with what they should
+#include <cuda_runtime.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+enum { N = 256 };
+#define CHECK(call) do { cudaError_t e_ = (call); if (e_) { \
+	printf("line %d: %s\n", __LINE__, cudaGetErrorName(e_)); exit(1); } } while (0)
+
+static bool fixed;
+static int *m, *out;
+
+/* ---- kernels ---- */
+
+__global__ void set(int *a, int v) { a[threadIdx.x] = v; }
+__global__ void add(int *a, int v) { a[threadIdx.x] += v; }
+__global__ void copy(const int *a, int *b) { b[threadIdx.x] = a[N - 1 - threadIdx.x]; }
+__global__ void condition(cudaGraphConditionalHandle h, unsigned v) { cudaGraphSetConditional(h, v); }
+__global__ void by_thread(cudaGraphConditionalHandle h)
+{
+	if (threadIdx.x % 32 == 0) cudaGraphSetConditional(h, threadIdx.x);
+}
+__global__ void count_down(cudaGraphConditionalHandle h, int *n) { cudaGraphSetConditional(h, --*n != 0); }
+
+/* ---- conditional nodes ---- */
+
+static cudaGraph_t graph;
+static cudaStream_t stream;
+
+static cudaGraphNode_t conditional(cudaGraph_t in, cudaGraphConditionalHandle h, cudaGraphConditionalNodeType type,
+	unsigned size, const cudaGraphNode_t *after, cudaGraph_t *body)
+{
+	cudaGraphNodeParams p = { cudaGraphNodeTypeConditional };
+	cudaGraphNode_t node;
+
+	p.conditional.handle = h;
+	p.conditional.type = type;
+	p.conditional.size = size;
+	CHECK(cudaGraphAddNode(&node, in, after, NULL, after != NULL, &p));
+	for (unsigned k = 0; k < size; k++) body[k] = p.conditional.phGraph_out[k];
+	return node;
+}
+
+static cudaGraphNode_t kernel(cudaGraph_t in, void *func, unsigned threads, void **args,
+	const cudaGraphNode_t *after = NULL)
+{
+	cudaKernelNodeParams p = { func, dim3(1), dim3(threads), 0, args, NULL };
+	cudaGraphNode_t node;
+
+	CHECK(cudaGraphAddKernelNode(&node, in, after, after != NULL, &p));
+	return node;
+}
+
+static cudaGraphNode_t kernel_set(cudaGraph_t in, int *a, int v, const cudaGraphNode_t *after = NULL)
+{
+	void *args[] = { &a, &v };
+	return kernel(in, (void *)set, N, args, after);
+}
+
+static cudaGraphNode_t kernel_add(cudaGraph_t in, int *a, int v, const cudaGraphNode_t *after = NULL)
+{
+	void *args[] = { &a, &v };
+	return kernel(in, (void *)add, N, args, after);
+}
+
+static cudaGraphNode_t kernel_condition(cudaGraph_t in, cudaGraphConditionalHandle h, unsigned v,
+	const cudaGraphNode_t *after = NULL)
+{
+	void *args[] = { &h, &v };
+	return kernel(in, (void *)condition, 1, args, after);
+}
+
+static cudaGraphConditionalHandle handle(unsigned start, unsigned flags = cudaGraphCondAssignDefault)
+{
+	cudaGraphConditionalHandle h;
+
+	CHECK(cudaGraphConditionalHandleCreate(&h, graph, start, flags));
+	return h;
+}
+
+static void launch(int times = 1)
+{
+	cudaGraphExec_t exec;
+
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	while (times--) CHECK(cudaGraphLaunch(exec, stream));
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaStreamSynchronize(stream));
+}
+
+/* ---- the pairs ---- */
+
+#define CASE(name, rule) static void name()
+
+// the node reads what a kernel sets that it does not wait for
+CASE(condition_read, CS1002)
+{
+	cudaGraphConditionalHandle h = handle(0);
+	cudaGraphNode_t k = kernel_condition(graph, h, 1);
+	cudaGraph_t body;
+
+	conditional(graph, h, cudaGraphCondTypeIf, 1, fixed ? &k : NULL, &body);
+	kernel_set(body, m, 1);
+	launch();
+}
+
+// two nodes set one condition
+CASE(condition_set, CS1001)
+{
+	cudaGraphConditionalHandle h = handle(0);
+	cudaGraphNode_t k = kernel_condition(graph, h, 1), l = kernel_condition(graph, h, 2, fixed ? &k : NULL);
+	cudaGraph_t body;
+
+	conditional(graph, h, cudaGraphCondTypeIf, 1, &l, &body);
+	launch();
+}
+
+// "It is undefined behavior to have racing / possibly concurrent calls to cudaGraphSetConditional"
+CASE(condition_threads, CS101)
+{
+	cudaGraphConditionalHandle h = handle(0);
+	void *args[] = { &h };
+	cudaGraphNode_t k = kernel(graph, (void *)by_thread, fixed ? 32 : 64, args);
+	cudaGraph_t body;
+
+	conditional(graph, h, cudaGraphCondTypeIf, 1, &k, &body);
+	launch();
+}
+
+// two branches in one body
+CASE(body_branches, CS1001)
+{
+	cudaGraph_t body;
+
+	conditional(graph, handle(1), cudaGraphCondTypeIf, 1, NULL, &body);
+	cudaGraphNode_t k = kernel_set(body, m, 1);
+	kernel_set(body, m, 2, fixed ? &k : NULL);
+	launch();
+}
+
+// a body, and a node that does not wait for the conditional one
+CASE(body_beside, CS1002)
+{
+	cudaGraph_t body;
+	cudaGraphNode_t node = conditional(graph, handle(1), cudaGraphCondTypeIf, 1, NULL, &body);
+	void *args[] = { &m, &out };
+
+	kernel_set(body, m, 1);
+	kernel(graph, (void *)copy, N, args, fixed ? &node : NULL);
+	launch();
+}
+
+// the bodies of two nested nodes, and of their sibling
+CASE(body_nested, CS1001)
+{
+	cudaGraph_t body, inner, other;
+
+	conditional(graph, handle(1), cudaGraphCondTypeIf, 1, NULL, &body);
+	cudaGraphNode_t node = conditional(body, handle(0), cudaGraphCondTypeSwitch, 1, NULL, &inner);
+	kernel_set(inner, m, 1);
+	conditional(body, handle(1), cudaGraphCondTypeIf, 1, fixed ? &node : NULL, &other);
+	kernel_set(other, m, 2);
+	launch();
+}
+
+// a body, and another stream
+CASE(body_stream, CS1002)
+{
+	cudaGraph_t body;
+	cudaGraphExec_t exec;
+	cudaStream_t t;
+
+	conditional(graph, handle(1), cudaGraphCondTypeIf, 1, NULL, &body);
+	kernel_set(body, m, 1);
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
+	CHECK(cudaGraphLaunch(exec, stream));
+	copy<<<1, N, 0, fixed ? stream : t>>>(m, out);
+	CHECK(cudaDeviceSynchronize());
+}
+
+/* ---- grids that kernels launch ---- */
+
+// the parent writes after the launch
+__global__ void parent_writes(int *a, int *b, bool fixed)
+{
+	if (fixed) a[0] = 5;
+	copy<<<1, N>>>(a, b);
+	if (!fixed) a[0] = 5;
+}
+CASE(parent_later, CS1002) { parent_writes<<<1, 1>>>(m, out, fixed); }
+
+// the parent reads what its child writes: there is no join
+__global__ void parent_reads(int *a, int *b, bool fixed)
+{
+	if (fixed) b[0] = a[0];
+	set<<<1, N>>>(a, 1);
+	if (!fixed) b[0] = a[0];
+}
+CASE(parent_joins, CS1002) { parent_reads<<<1, 1>>>(m, out, fixed); }
+
+// another thread of the block writes, and nothing orders it before the launch
+__global__ void others_write(int *a, int *b, bool fixed)
+{
+	a[threadIdx.x] = threadIdx.x;
+	if (fixed) __syncthreads();
+	if (threadIdx.x == 0) copy<<<1, N>>>(a, b);
+}
+CASE(block_writes, CS1002) { others_write<<<1, N>>>(m, out, fixed); }
+
+// a block that counted, without a fence before
+__global__ void blocks_write(int *a, int *b, int *n, bool fixed)
+{
+	a[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
+	if (fixed) __threadfence();
+	__syncthreads();
+	if (threadIdx.x == 0 && atomicAdd(n, 1) == gridDim.x - 1) {
+		if (fixed) __threadfence();
+		copy<<<1, N>>>(a, b);
+	}
+}
+CASE(last_block, CS1002) { blocks_write<<<4, N / 4>>>(m, out, m + N, fixed); }
+
+// two children in two streams, and in the one NULL stream of the block
+__global__ void children(int *a, int *b, bool fixed)
+{
+	cudaStream_t s, t;
+
+	cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+	cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking);
+	set<<<1, N, 0, fixed ? 0 : s>>>(a, 1);
+	copy<<<1, N, 0, fixed ? 0 : t>>>(a, b);
+	cudaStreamDestroy(s);
+	cudaStreamDestroy(t);
+}
+CASE(child_streams, CS1002) { children<<<1, 1>>>(m, out, fixed); }
+
+// the NULL streams of two blocks
+__global__ void blocks_launch(int *a, bool fixed) { set<<<1, N>>>(fixed ? a + N * blockIdx.x : a, blockIdx.x); }
+CASE(child_blocks, CS1001) { blocks_launch<<<2, 1>>>(m, fixed); }
+
+// an event between two streams
+__global__ void with_event(int *a, int *b, bool fixed)
+{
+	cudaStream_t s, t;
+	cudaEvent_t e;
+
+	cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+	cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking);
+	cudaEventCreateWithFlags(&e, cudaEventDisableTiming);
+	set<<<1, N, 0, s>>>(a, 1);
+	cudaEventRecord(e, s);
+	if (fixed) cudaStreamWaitEvent(t, e, 0);
+	copy<<<1, N, 0, t>>>(a, b);
+	cudaEventDestroy(e);
+}
+CASE(child_event, CS1002) { with_event<<<1, 1>>>(m, out, fixed); }
+
+// fire and forget, against the tail
+__global__ void forget(int *a, int *b, bool fixed)
+{
+	set<<<1, N, 0, cudaStreamFireAndForget>>>(a, 1);
+	copy<<<1, N, 0, fixed ? cudaStreamTailLaunch : cudaStreamFireAndForget>>>(a, b);
+}
+CASE(fire_and_forget, CS1002) { forget<<<1, 1>>>(m, out, fixed); }
+
+// the tail comes after what the whole grid does
+__global__ void tail(int *a, int *b, bool fixed)
+{
+	if (threadIdx.x == 0) copy<<<1, N, 0, fixed ? cudaStreamTailLaunch : 0>>>(a, b);
+	a[threadIdx.x] = threadIdx.x;
+}
+CASE(tail_launch, CS1002) { tail<<<1, N>>>(m, out, fixed); }
+
+// the child of a child
+__global__ void child_launches(int *a, int *b) { if (threadIdx.x == 0) set<<<1, N>>>(a, 1); b[threadIdx.x] = 0; }
+__global__ void grandparent(int *a, int *b, bool fixed)
+{
+	if (fixed) b[N] = a[3];
+	child_launches<<<1, 32>>>(a, b);
+	if (!fixed) b[N] = a[3];
+}
+CASE(grandchild, CS1002) { grandparent<<<1, 1>>>(m, out, fixed); }
+
+// cudaMemcpyAsync in a kernel
+__global__ void copies(int *a, int *b, bool fixed)
+{
+	if (fixed) a[1] = 3;
+	cudaMemcpyAsync(b, a, N * sizeof *a, cudaMemcpyDeviceToDevice, 0);
+	if (!fixed) a[1] = 3;
+}
+CASE(child_copy, CS1002) { copies<<<1, 1>>>(m, out, fixed); }
+__global__ void fills(int *a, bool fixed)
+{
+	cudaMemsetAsync(a, 0, N * sizeof *a, 0);
+	set<<<1, N, 0, fixed ? 0 : cudaStreamFireAndForget>>>(a, 1);
+}
+CASE(child_fill, CS1001) { fills<<<1, 1>>>(m, fixed); }
+
+// the host's stream waits for the children, too
+__global__ void sets(int *a) { set<<<1, N, 0, cudaStreamFireAndForget>>>(a, 1); }
+CASE(host_stream, CS1002)
+{
+	cudaStream_t t;
+
+	CHECK(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
+	sets<<<1, 1, 0, stream>>>(m);
+	copy<<<1, N, 0, fixed ? stream : t>>>(m, out);
+	CHECK(cudaDeviceSynchronize());
+}
+CASE(host_reads, CS1003)
+{
+	sets<<<1, 1, 0, stream>>>(m);
+	if (fixed) CHECK(cudaStreamSynchronize(stream));
+	if (m[4] == 7) printf("seven\n");
+	CHECK(cudaDeviceSynchronize());
+}
+
+/* ---- values ---- */
+
+static void same(const char *what, int is, int should)
+{
+	if (is == should) return;
+	printf("%s: %d, and not %d\n", what, is, should);
+	exit(1);
+}
+
+static void new_graph()
+{
+	if (graph) CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaGraphCreate(&graph, 0));
+}
+
+static void conditions()
+{
+	cudaGraph_t body[3], inner;
+	cudaGraphConditionalHandle h;
+	cudaGraphNode_t node;
+	cudaGraphNodeType type;
+	size_t n;
+
+	/* while, its body captured; each launch begins with the default */
+	new_graph();
+	h = handle(1);
+	node = conditional(graph, h, cudaGraphCondTypeWhile, 1, NULL, body);
+	CHECK(cudaGraphNodeGetType(node, &type));
+	same("type", type, cudaGraphNodeTypeConditional);
+	CHECK(cudaStreamBeginCaptureToGraph(stream, body[0], NULL, NULL, 0, cudaStreamCaptureModeGlobal));
+	add<<<1, 1, 0, stream>>>(m, 3);
+	count_down<<<1, 1, 0, stream>>>(h, out);
+	CHECK(cudaStreamEndCapture(stream, NULL));
+	CHECK(cudaGraphGetNodes(body[0], NULL, &n));
+	same("nodes", (int)n, 2);
+	m[0] = 0;
+	out[0] = 5;
+	launch();
+	same("while", m[0], 15);
+	out[0] = 2;
+	launch();
+	same("while again", m[0], 21);
+
+	/* if with else, in both ways */
+	for (unsigned v = 0; v < 2; v++) {
+		new_graph();
+		conditional(graph, handle(v), cudaGraphCondTypeIf, 2, NULL, body);
+		kernel_set(body[0], m, 1);
+		kernel_set(body[1], m, 2);
+		launch();
+		same("if", m[N - 1], v ? 1 : 2);
+	}
+
+	/* switch; a value without a body runs none */
+	for (unsigned v = 0; v < 4; v++) {
+		new_graph();
+		conditional(graph, handle(v), cudaGraphCondTypeSwitch, 3, NULL, body);
+		for (int k = 0; k < 3; k++) kernel_set(body[k], m, 10 + k);
+		set<<<1, N>>>(m, 99);
+		CHECK(cudaDeviceSynchronize());
+		launch();
+		same("switch", m[7], v < 3 ? 10 + (int)v : 99);
+	}
+
+	/* nested, with a child graph in the body: 3 rounds of 2 */
+	new_graph();
+	h = handle(1);
+	cudaGraphConditionalHandle in = handle(1, 0);
+	node = conditional(graph, h, cudaGraphCondTypeWhile, 1, NULL, body);
+	cudaGraphNode_t again = kernel_condition(body[0], in, 1), child;
+	cudaGraphNode_t loop = conditional(body[0], in, cudaGraphCondTypeWhile, 1, &again, &inner);
+	cudaGraph_t part;
+	CHECK(cudaGraphCreate(&part, 0));
+	kernel_add(part, m, 1);
+	CHECK(cudaGraphAddChildGraphNode(&child, inner, NULL, 0, part));
+	int *count = out + 1;
+	void *args[] = { &in, &count };
+	kernel(inner, (void *)count_down, 1, args, &child);
+	int *outer = out;
+	void *more[] = { &h, &outer };
+	cudaGraphNode_t reset = kernel_set(body[0], out + 1, 2, &loop);
+	kernel(body[0], (void *)count_down, 1, more, &reset);
+	set<<<1, N>>>(m, 0);
+	CHECK(cudaDeviceSynchronize());
+	out[0] = 3;
+	out[1] = 2;
+	launch();
+	same("nested", m[0], 6);
+
+	/* several launches, without a wait between them */
+	new_graph();
+	conditional(graph, handle(1), cudaGraphCondTypeIf, 1, NULL, body);
+	kernel_add(body[0], m, 1);
+	launch(3);
+	same("launches", m[0], 9);
+}
+
+static void refused()
+{
+	cudaGraphNodeParams p = { cudaGraphNodeTypeConditional };
+	cudaGraphConditionalHandle h;
+	cudaGraphNode_t node;
+
+	new_graph();
+	same("no graph", cudaGraphConditionalHandleCreate(&h, NULL, 0, 0), cudaErrorInvalidValue);
+	same("flags", cudaGraphConditionalHandleCreate(&h, graph, 0, 2), cudaErrorInvalidValue);
+	p.conditional.handle = handle(0);
+	p.conditional.type = cudaGraphCondTypeWhile;
+	p.conditional.size = 2;
+	same("bodies", cudaGraphAddNode(&node, graph, NULL, NULL, 0, &p), cudaErrorInvalidValue);
+	p.conditional.handle = 7;
+	p.conditional.size = 1;
+	same("handle", cudaGraphAddNode(&node, graph, NULL, NULL, 0, &p), cudaErrorInvalidValue);
+}
+
+__global__ void fibonacci(int n, int *to)
+{
+	if (n < 2) {
+		atomicAdd(to, n);
+		return;
+	}
+	fibonacci<<<1, 1>>>(n - 1, to);
+	fibonacci<<<1, 1, 0, cudaStreamFireAndForget>>>(n - 2, to);
+}
+
+__global__ void again(int *n)
+{
+	if (++*n < 6) again<<<1, 1, 0, cudaStreamTailLaunch>>>(n);
+}
+
+__global__ void shape(int *to)
+{
+	extern __shared__ int s[];
+
+	s[threadIdx.x] = threadIdx.x;
+	__syncthreads();
+	if (threadIdx.x == 0)
+		to[blockIdx.y * gridDim.x + blockIdx.x] = s[blockDim.x - 1] + 100 * gridDim.x + 1000 * gridDim.y;
+}
+
+__global__ void asks(int *to, int *e)
+{
+	cudaFuncAttributes a;
+	size_t limit = 0;
+	int device = -1, count = 0, sms = 0, version = 0, blocks = 0;
+	void *heap = NULL;
+
+	shape<<<dim3(2, 3), 40, 160>>>(to);
+	e[0] = cudaGetLastError();
+	shape<<<1, 2048>>>(to);
+	e[1] = cudaPeekAtLastError();
+	e[2] = cudaGetLastError();
+	e[3] = cudaGetLastError();
+	e[4] = cudaGetDevice(&device) || device || cudaGetDeviceCount(&count) || count < 1;
+	e[5] = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0) || sms < 2;
+	e[6] = cudaDeviceGetLimit(&limit, cudaLimitMallocHeapSize) || !limit;
+	e[7] = cudaRuntimeGetVersion(&version) || version < 12000;
+	e[8] = cudaFuncGetAttributes(&a, shape) || a.maxThreadsPerBlock != 1024;
+	e[9] = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, shape, 128, 0) || blocks < 2;
+	e[10] = cudaMalloc(&heap, 64) || !heap || cudaFree(heap);
+	e[11] = cudaStreamDestroy((cudaStream_t)77);
+	e[12] = *cudaGetErrorName(cudaErrorInvalidValue) != 'c' || *cudaGetErrorString(cudaErrorInvalidValue) != 'i';
+	printf("%s\n", cudaGetErrorName(cudaErrorInvalidValue));
+}
+
+/* Not promised, but it works on GPUs */
+__global__ void tells(int *flag) { __threadfence(); atomicExch(flag, 1); }
+__global__ void waits(int *flag, int *to)
+{
+	tells<<<1, 1, 0, cudaStreamFireAndForget>>>(flag);
+	while (!atomicAdd(flag, 0)) ;
+	to[0] = 1;
+}
+
+__global__ void planes(char *to, const char *from)
+{
+	cudaMemset2DAsync(to, 16, 7, 3, 4, 0);
+	cudaMemcpy2DAsync(to + 1, 16, from, 8, 2, 4, cudaMemcpyDeviceToDevice, 0);
+}
+
+static void grids()
+{
+	int *e = out + 100;
+	char *plane = (char *)(m + 100), *source = (char *)(out + 200);
+
+	memset(m, 0, N * sizeof *m);
+	fibonacci<<<1, 1>>>(10, m);
+	CHECK(cudaDeviceSynchronize());
+	same("fibonacci", m[0], 55);
+	again<<<1, 1>>>(m + 1);
+	CHECK(cudaDeviceSynchronize());
+	same("tails", m[1], 6);
+	memset(e, 255, 20 * sizeof *e);
+	asks<<<1, 1>>>(m + 10, e);
+	CHECK(cudaDeviceSynchronize());
+	same("shape", m[15], 39 + 200 + 3000);
+	same("no error", e[0], 0);
+	same("error", e[1], cudaErrorInvalidConfiguration);
+	same("error again", e[2], cudaErrorInvalidConfiguration);
+	same("error is over", e[3], 0);
+	for (int k = 4; k < 11; k++) same("question", e[k], 0);
+	same("no stream", e[11], cudaErrorInvalidResourceHandle);
+	same("texts", e[12], 0);
+	m[2] = m[3] = 0;
+	waits<<<1, 1>>>(m + 2, m + 3);
+	CHECK(cudaDeviceSynchronize());
+	same("waits for its child", m[3], 1);
+	for (int k = 0; k < 32; k++) source[k] = (char)k;
+	memset(plane, 0, 64);
+	planes<<<1, 1>>>(plane, source);
+	CHECK(cudaDeviceSynchronize());
+	same("plane", plane[16], 7);
+	same("plane", plane[18], 9);
+	same("beside the plane", plane[19], 0);
+}
+
+static void values()
+{
+	conditions();
+	refused();
+	grids();
+	printf("values: OK\n");
+}
+
+static const struct { const char *name; void (*run)(); } cases[] = {
+#define C(name) { #name, name }
+	C(condition_read), C(condition_set), C(condition_threads), C(body_branches), C(body_beside), C(body_nested),
+	C(body_stream), C(parent_later), C(parent_joins), C(block_writes), C(last_block), C(child_streams),
+	C(child_blocks), C(child_event), C(fire_and_forget), C(tail_launch), C(grandchild), C(child_copy),
+	C(child_fill), C(host_stream), C(host_reads), C(values),
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) return 2;
+	fixed = argc > 2 && !strcmp(argv[2], "fixed");
+	CHECK(cudaMallocManaged(&m, 8 * N * sizeof *m));
+	CHECK(cudaMallocManaged(&out, 8 * N * sizeof *out));
+	memset(m, 0, 8 * N * sizeof *m);
+	memset(out, 0, 8 * N * sizeof *out);
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaGraphCreate(&graph, 0));
+	for (auto &c : cases)
+		if (!strcmp(c.name, argv[1])) {
+			c.run();
+			CHECK(cudaDeviceSynchronize());
+			return 0;
+		}
+	return 2;
+}

@@ -1,0 +1,100 @@
+/* operations: races between operations in GPU mode, by the pairs of programs in
+ * tests/gpu/order_client.c and a fake driver. */
+#include "tests/common/find.h"
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static int driven(const char *options, const char *args)
+{
+	const char *dir = build_dir();
+
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
+		"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 timeout 20 "
+		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1", dir, dir, dir, options, dir, args);
+}
+
+/* The racy form has a finding of this rule, the fixed one has none. */
+static void expect(const char *name, const char *rule)
+{
+	const bool note = !strcmp(rule, "CS1007");
+	char args[100];
+	int is;
+
+	snprintf(args, sizeof args, "%s racy", name);
+	is = driven("--print-level=info", args);
+	cr_expect_eq(is, note ? 0 : 66, "%s: %d\n%s", args, is, output);
+	cr_expect(has(output, rule), "%s: %s\n%s", args, rule, output);
+	snprintf(args, sizeof args, "%s fixed", name);
+	is = driven("--print-level=info", args);
+	cr_expect_eq(is, 0, "%s: %d\n%s", args, is, output);
+	cr_expect_not(has(output, "CS10"), "%s:\n%s", args, output);
+}
+
+Test(operations, pairs, .timeout = 200)
+{
+	FILE *in = fopen("tests/gpu/order_client.c", "r");
+	char line[512], name[64], rule[16];
+	unsigned n = 0;
+
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	cr_assert(in);
+	while (fgets(line, sizeof line, in)) {
+		if (sscanf(line, "CASE(%63[a-z_], %15[A-Z0-9])", name, rule) != 2)
+			continue;
+		expect(name, rule);
+		n++;
+	}
+	fclose(in);
+	cr_assert_geq(n, 25u);
+}
+
+static int beside(const char *env, const char *what)
+{
+	const char *dir = build_dir();
+
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
+		"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
+		"%s/tests/gpu/driver_client beside %s 2>&1", dir, dir, env, dir, dir, what);
+}
+
+/* Kernels that wait for another launch, or for the host, end; they are checked unless their records are
+ * mixed. */
+Test(operations, beside, .timeout = 120)
+{
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	cr_expect_eq(beside("DRIVER_END=peer", "devices"), 0, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "did not end soon"), "%s", output);
+	cr_expect(has(output, "1 of 1 kernel checked"), "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "modules"), 0, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "1 of 1 kernel checked"), "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "module"), 67, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "are mixed"), "%s", output);
+	cr_expect_eq(beside("DRIVER_END=host", "host"), 0, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "1 of 1 kernel checked"), "%s", output);
+	cr_expect_eq(beside("", "devices"), 0, "%s", output);
+	cr_expect_not(has(output, "did not end soon"), "%s", output);
+}
+
+/* Both calls with their stacks, streams by name, the missing edge; what is not compared. */
+Test(operations, report, .timeout = 60)
+{
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	cr_assert_eq(driven("", "fill_copy racy"), 66, "%s", output);
+	cr_expect(has(output, "cuMemsetD32Async in stream 2"), "%s", output);
+	cr_expect(has(output, "cuMemcpyDtoDAsync in stream 1"), "%s", output);
+	cr_expect(has(output, "in fill_copy") && has(output, "in main"), "%s", output);
+	cr_expect(has(output, "in stream 1 after the first"), "%s", output);
+	cr_expect(has(output, "not recorded"), "%s", output);
+	driven("", "named racy");
+	cr_expect(has(output, "in stream \"producer\"") || has(output, "in stream 1"), "%s", output);
+	driven("--gpu-global", "fill_copy fixed");
+	cr_expect(has(output, "recorded kernels access"), "%s", output);
+	cr_expect(has(output, "host code"), "%s", output);
+}
