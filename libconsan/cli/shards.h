@@ -8,7 +8,7 @@
  *
  * RUN names the run, and is left out where it has no name. No shard waits for another one: each leaves
  * its report first and then looks for the others', so the last one sees all of them; two that end together
- * may both merge, with the same result. Locks only tell which shards still run: where they do not work,
+ * may both merge, with the same result. Locks only show which shards still run: where they do not work,
  * all do, and `consan merge' is the only one that merges without the missing ones. */
 #ifndef CONSAN_CLI_SHARDS_H
 #define CONSAN_CLI_SHARDS_H
