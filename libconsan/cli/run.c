@@ -115,17 +115,17 @@ static int report_shard(struct run *r, int program, const char *unseen)
 	struct consan_err e = { 0 };
 	int status;
 	const bool ok = report(r, program, unseen, path, &status);
-	bool over;
+	bool ended;
 
 	free(path);
 	if (!ok)
 		return EXIT_INTERNAL;
 	shards_end(dir, &r->shard);
 	status = program;
-	if (!shards_over(&all, dir, &r->shard, &over, &e)) {
+	if (!shards_ended(&all, dir, &r->shard, &ended, &e)) {
 		print_error("%s", e.text);
 		status = EXIT_INTERNAL;
-	} else if (over) {
+	} else if (ended) {
 		status = merge(r, &all, program);
 	}
 	shards_free(&all);

@@ -43,8 +43,8 @@ struct shards {
 /* Finds the shards of a run; `one` NULL: of the latest, and *others is the number of other runs. */
 bool shards_scan(struct shards *s, const char *dir, const struct shard *one, unsigned *others,
 	struct consan_err *e);
-/* *over: has each shard of this run reported, or been killed? Then they are in *s. */
-bool shards_over(struct shards *s, const char *dir, const struct shard *own, bool *over,
+/* *ended: has each shard of this run reported, or been killed? Then they are in *s. */
+bool shards_ended(struct shards *s, const char *dir, const struct shard *own, bool *ended,
 	struct consan_err *e);
 /* Adds the reports to r, and remarks about shards that are not checked. */
 void shards_load(struct shards *s, struct results *r);
