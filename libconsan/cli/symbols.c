@@ -196,10 +196,16 @@ static void add_frame(struct symbols *s, struct frames *f, const struct site_loc
 	add(f, plain);
 }
 
-/* A function of the CUDA runtime that is linked statically. */
+/* A function of the CUDA runtime that is linked statically, or one of its header, such as the template
+ * cudaLaunchKernelEx(). */
 static bool is_runtime(const struct site_loc *l)
 {
 	static const char *const prefix[] = { "libcudart_static_", "_ZN6cudart", "__cudart", "cuda" };
+	static const char header[] = "/cuda_runtime.h";
+	const size_t n = l->file ? strlen(l->file) : 0;
+
+	if (l->line && n > strlen(header) && !strcmp(l->file + n - strlen(header), header))
+		return true;
 
 	for (size_t i = 0; l->function && !l->line && i < ARRAY_SIZE(prefix); i++)
 		if (!strncmp(l->function, prefix[i], strlen(prefix[i])))
