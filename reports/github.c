@@ -72,7 +72,7 @@ static void put_finding(FILE *out, const struct options *o, const struct finding
 	text_printf(&title, "%s %s", rule->code, rule->title);
 	if (*kernel)
 		text_printf(&t, "kernel: %s\n", kernel);
-	report_story(&t, o, f);
+	report_finding_text(&t, o, f);
 	if (n)
 		text_printf(&t, "and %zu consequence%s\n", n, plural_s(n));
 	fprintf(out, "::%s", command[severity]);

@@ -31,7 +31,7 @@ static void finding(struct markup *m, const struct options *o, const struct find
 
 	text_printf(&name, "%s ", rule->code);
 	describe_places(&name, f);
-	report_story(&t, o, f);
+	report_finding_text(&t, o, f);
 	begin_case(m, name.at, kernel);
 	if (suppressed) {
 		mu_open(m, "skipped");

@@ -57,7 +57,7 @@ void report_perfetto(const struct results *r, FILE *out);
 void report_rules(FILE *out);
 
 /* Appends all that is known of a finding, as lines "label: text". */
-void report_story(struct text *t, const struct options *o, const struct finding *f);
+void report_finding_text(struct text *t, const struct options *o, const struct finding *f);
 
 enum report_format {
 #define FORMAT(name, suffix) REPORT_##name,

@@ -85,9 +85,9 @@ void report_as(const struct results *r, const struct options *o, enum report_for
 	}
 }
 
-/* A report is written to another file in the same folder, which then takes the place of `path`: so nobody
- * finds a part of one. Not for what is no file: /dev/null, a pipe, a link, or where no file can be made:
- * then it is written where it is. *temporary: NULL, or free() it. */
+/* A report is written to another file in the same folder, which then takes the place of `path`, so that no
+ * reader finds a part of one. What is no file (/dev/null, a pipe, a link), or where no file can be made, is
+ * written directly. *temporary: NULL, or free() it. */
 static FILE *open_report(const char *path, char **temporary)
 {
 	const mode_t mask = umask(0);

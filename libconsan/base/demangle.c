@@ -143,6 +143,14 @@ static void drop_arguments(char *name)
 	*to = 0;
 }
 
+char *drop_template_arguments(const char *name)
+{
+	char *bare = base_strdup(name);
+
+	drop_arguments(bare);
+	return bare;
+}
+
 /* Removes the names that nvcc gives to unnamed namespaces:
  * _INTERNAL_<hash>_<n>_<file>_cu_<name>:: or _GLOBAL__N__<hash>_...:: */
 static void drop_internal(char *name)

@@ -9,6 +9,8 @@ struct text;
  * for template arguments. Returns the mangled name if nothing fits; the caller free()s the result. */
 enum { NAME_FULL, NAME_SIMPLE, NAME_RAW, NAME_BARE };
 char *demangle(const char *mangled, int how);
+/* A name that is not mangled, without template arguments; the caller free()s it. */
+char *drop_template_arguments(const char *name);
 /* The name of a variable without its function or namespace; the caller free()s it. */
 char *demangle_variable(const char *mangled);
 /* The same of the name that the recorder gives an object in shared memory: "full[1]" of

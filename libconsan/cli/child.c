@@ -18,8 +18,8 @@
 #define TICK_NS (20 * 1000000L)
 #define LEFT_SECONDS 2.0  /* in which a process that the program left behind calls CUDA */
 
-static volatile sig_atomic_t child;     /* 0: it has ended */
-static volatile sig_atomic_t hurried;   /* a signal came when it had ended */
+static volatile sig_atomic_t child;       /* 0: it has ended */
+static volatile sig_atomic_t interrupted; /* a signal came when it had ended */
 static bool was_closed[STDERR_FILENO + 1];
 static struct sigaction old_pipe, old_child;
 
@@ -42,7 +42,7 @@ static void forward(int sig, siginfo_t *info, void *context)
 {
 	(void)context;
 	if (!child)
-		hurried = 1;
+		interrupted = 1;
 	else if (info->si_code <= 0)
 		kill((pid_t)child, sig);
 }
@@ -83,12 +83,12 @@ static void pause_shortly(void)
 }
 
 /* Waits for processes that the program left behind, as a daemon. One that has called CUDA may run as long
- * as it likes; others are given a moment. Appends to `unseen` what will not be in the report. */
+ * as it likes; others have LEFT_SECONDS. Appends to `unseen` what will not be in the report. */
 static void wait_for_others(const char *dir, struct text *unseen)
 {
 	const double until = progress_seconds() + LEFT_SECONDS;
 	struct records r = { 0 };
-	bool told = false;
+	bool announced = false;
 	pid_t pid, writer;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0 || errno == EINTR) {
@@ -97,14 +97,14 @@ static void wait_for_others(const char *dir, struct text *unseen)
 		records_free(&r);
 		records_list(&r, dir);
 		writer = records_writer(&r);
-		if (hurried && writer)
+		if (interrupted && writer)
 			text_printf(unseen, "process %ld, which the program left behind, still runs\n", (long)writer);
-		if (hurried || (!writer && progress_seconds() > until))
+		if (interrupted || (!writer && progress_seconds() > until))
 			break;
-		if (!told && progress_seconds() > until) {
+		if (!announced && progress_seconds() > until) {
 			print_error("waiting for process %ld, which the program left behind; a signal, as by "
 				"Ctrl-C, ends the waiting", (long)writer);
-			told = true;
+			announced = true;
 		}
 		pause_shortly();
 	}

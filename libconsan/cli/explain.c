@@ -136,36 +136,50 @@ static const char *ptx_codes(const char *rules)
 	return *rules == 'K' ? strchr(rules, ' ') + 1 : rules;
 }
 
-static void print_knob(const struct knob *k)
+static void print_knob(struct page *p, const struct knob *k)
 {
-	printf("%-20s %7d %6d  %s [%s]\n", k->name, k->plain, k->strict, k->doc,
-		ptx_codes(k->rules));
+	page_indent(p, 0);
+	page_add(p, BOLD, "%s", k->name);
+	page_add(p, PLAIN, "  %d, with --strict %d", k->plain, k->strict);
+	page_indent(p, 4);
+	page_add(p, PLAIN, "%s", k->doc);
+	page_add(p, DIM, " [%s]", ptx_codes(k->rules));
 }
 
 static void explain_knobs(const struct knob *one)
 {
-	printf("%-20s %7s %6s  meaning of --knob=NAME=N\n", "name", "default", "strict");
+	struct page p = page_begin();
+
+	page_add(&p, PLAIN, "--knob=NAME=N sets a policy of the checker. The default values, and what the others mean:");
 	for (size_t i = 0; i < ARRAY_SIZE(knobs); i++)
 		if (!one || one == &knobs[i])
-			print_knob(&knobs[i]);
-	if (one)
-		return;
-	printf("\nnot available:\n");
-#define ABSENT_KNOB(name, rows, why) printf("%-20s %s [%s]\n", #name, why, ptx_codes(rows));
-#include "libconsan/finding/absent.def"
+			print_knob(&p, &knobs[i]);
+	page_end(&p);
+	text_free(&p.line);
 }
 
 static void explain_triton(void)
 {
-	printf("Findings in kernels of Triton that its code generation causes: notes, unless\n"
-		"--knob=triton_codegen=1 is given.\n\n%-6s %-10s %-8s %s\n", "rule", "where", "Gluon",
-		"what Triton does");
-#define PROFILE(rule, where, gluon, doc) printf("%-6s %-10s %-8s %s\n", #rule, #where, gluon ? "note" : "error", doc);
+	struct page p = page_begin();
+
+	page_add(&p, PLAIN, "Findings in kernels of Triton that its code generation causes: notes, unless "
+		"--knob=triton_codegen=1 is given. In programs that use Gluon, whose authors write such accesses "
+		"themselves, only those that are marked.");
+#define PROFILE(rule, where, gluon, doc) \
+	page_indent(&p, 0); \
+	page_add(&p, BOLD, #rule); \
+	page_add(&p, PLAIN, "  " #where "%s", gluon ? "  also with Gluon" : ""); \
+	page_indent(&p, 4); \
+	page_add(&p, PLAIN, "%s", doc);
 #include "libconsan/check/profile.def"
 #undef PROFILE
-	printf("\nSAME_VALUE and ONE_STORE: one store to shared memory, executed by several lanes or warps,\n"
-		"of values that are equal or may differ. ONE_CTA: both operations are of one CTA and at one\n"
-		"source line; BY_GROUPS: as well, by two groups of warps, of equal values. Gluon: in programs that use it, whose authors write such accesses themselves.\n");
+	page_blank(&p);
+	page_add(&p, PLAIN, "SAME_VALUE and ONE_STORE: one store to shared memory, executed by several lanes or "
+		"warps, of values that are equal or may differ. ONE_CTA: both operations are of one CTA and at one "
+		"source line. BY_GROUPS: the same, by two groups of warps, of equal values. ANY: any finding of the "
+		"rule.");
+	page_end(&p);
+	text_free(&p.line);
 }
 
 static void list_rules(void)

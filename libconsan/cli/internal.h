@@ -24,7 +24,7 @@ int command_recover(int argc, char **argv);
 int command_completion(int argc, char **argv);
 /* The k-th command, from 0; NULL: there are k or fewer. */
 const char *command_name(size_t k);
-/* The options of a command beside those of options.def; NULL: none. */
+/* The options of a command besides those of options.def; NULL: none. */
 struct argp_option;
 const struct argp_option *command_report_options(const char *command);
 

@@ -103,9 +103,13 @@ const char *command_name(size_t k)
 
 static int usage(FILE *out, int status)
 {
-	fprintf(out, "usage: consan COMMAND [options] [arguments]\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(command); i++)
-		fprintf(out, "  %-10s %-13s %s\n", command[i].name, command[i].args, command[i].help);
+	fprintf(out, "Usage: consan COMMAND [OPTION...] [ARGUMENT...]\n"
+		"Explains, converts and merges what consan-run reports.\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(command); i++) {
+		const int n = fprintf(out, "  %s %s", command[i].name, command[i].args);
+
+		fprintf(out, "%*s%s\n", n < 28 ? 28 - n : 1, "", command[i].help);
+	}
 	fprintf(out, "\n`consan COMMAND --help' describes a command.\n"
 		"To check a program: consan-run ./program\n");
 	return status;

@@ -29,7 +29,7 @@ static void cache_in(const char *variable, const char *folder, const char *name)
 	text_free(&path);
 }
 
-/* Where the user has not set it: compilers that can keep the PTX beside the machine code do so
+/* Where the user has not set it: compilers that can keep the PTX with the machine code do so
  * (libconsan/origin/pairs.def); others have caches of their own, as in the user's there is machine code
  * from runs without consan. lasting: the store of all runs, or NULL. */
 static void set_compilers(const char *dir, const char *lasting)

@@ -67,7 +67,7 @@ static char *absolute_dir(char *dir)
 	return real;
 }
 
-char *records_make_dir(bool plain, struct text *said, struct consan_err *e)
+char *records_make_dir(bool plain, struct text *remarks, struct consan_err *e)
 {
 	const char *tmp = getenv("TMPDIR");
 	const char *const parent[] = { tmp && *tmp ? tmp : "/tmp", "/tmp", "/var/tmp", "/dev/shm" };
@@ -80,7 +80,7 @@ char *records_make_dir(bool plain, struct text *said, struct consan_err *e)
 		dir = make_in(parent[i]);
 		dir = dir ? absolute_dir(dir) : NULL;
 		if (dir && first)
-			text_printf(said, "%s: %s: using %s", parent[0], strerror(first), parent[i]);
+			text_printf(remarks, "%s: %s: using %s", parent[0], strerror(first), parent[i]);
 		if (dir)
 			return dir;
 		first = first ? first : errno;

@@ -27,7 +27,7 @@ struct run {
 	char *lib;              /* folder of our libraries */
 	char *dir;              /* folder of the record files */
 	char *origin;           /* folder of the store of PTX */
-	struct text said;       /* lines for the report: sources of options, other folders */
+	struct text remarks;    /* lines for the report: sources of options, other folders */
 	struct shard shard;
 };
 
@@ -40,20 +40,20 @@ static void clean_up(struct run *r)
 	free(r->lib);
 	free(r->program);
 	free(r->shard.run);
-	text_free(&r->said);
+	text_free(&r->remarks);
 }
 
 static bool make_dir(struct run *r)
 {
 	struct consan_err e = { 0 };
-	struct text said = { 0 };
+	struct text remarks = { 0 };
 
-	r->dir = records_make_dir(records_odd_path(r->lib), &said, &e);
+	r->dir = records_make_dir(records_odd_path(r->lib), &remarks, &e);
 	if (!r->dir)
 		print_error("%s", e.text);
-	if (said.n)
-		print_error("%s", said.at);
-	text_free(&said);
+	if (remarks.n)
+		print_error("%s", remarks.at);
+	text_free(&remarks);
 	return r->dir && link_library_dir(&r->lib, r->dir);
 }
 
@@ -68,9 +68,9 @@ static bool report(struct run *r, int program, const char *unseen, const char *o
 	*status = program;
 	records_list(&records, r->dir);
 	if (!records.path.n)
-		text_printf(&r->said, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
+		text_printf(&r->remarks, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
 			? "never used the NVIDIA driver" : "never called CUDA");
-	records_remark(&records, r->dir, r->said.at, unseen);
+	records_remark(&records, r->dir, r->remarks.at, unseen);
 	ok = records_report(&records, &r->options, only, r->program, program, status, &e);
 	if (!ok) {
 		print_error("%s", e.text);
@@ -115,17 +115,17 @@ static int report_shard(struct run *r, int program, const char *unseen)
 	struct consan_err e = { 0 };
 	int status;
 	const bool ok = report(r, program, unseen, path, &status);
-	bool over;
+	bool ended;
 
 	free(path);
 	if (!ok)
 		return EXIT_INTERNAL;
 	shards_end(dir, &r->shard);
 	status = program;
-	if (!shards_over(&all, dir, &r->shard, &over, &e)) {
+	if (!shards_ended(&all, dir, &r->shard, &ended, &e)) {
 		print_error("%s", e.text);
 		status = EXIT_INTERNAL;
-	} else if (over) {
+	} else if (ended) {
 		status = merge(r, &all, program);
 	}
 	shards_free(&all);
@@ -270,7 +270,7 @@ static bool take_options(struct run *r, int argc, char **argv)
 	struct consan_err e = { 0 };
 
 	if (options_known(OPTIONS_RUN, NULL, argc, argv, &config, &e)
-			&& options_preset(&r->options, config, &r->said, &e))
+			&& options_preset(&r->options, config, &r->remarks, &e))
 		return true;
 	print_error("%s", e.text);
 	return false;
@@ -298,12 +298,12 @@ int main(int argc, char **argv)
 	options_init(&r.options);
 	if (!take_options(&r, argc, argv)) {
 		options_free(&r.options);
-		text_free(&r.said);
+		text_free(&r.remarks);
 		return EXIT_USAGE;
 	}
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
-	if (r.options.said.n)
-		fprintf(stderr, "%s", r.options.said.at);
+	if (r.options.remarks.n)
+		fprintf(stderr, "%s", r.options.remarks.at);
 	status = *r.options.read ? replay(&r) : r.options.gpu_prepare ? prepare(&r) : run_and_report(&r);
 	clean_up(&r);
 	options_free(&r.options);

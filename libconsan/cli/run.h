@@ -30,7 +30,7 @@ struct program {
 	const char *dir;        /* folder of the record files */
 };
 /* At the start: opens the standard descriptors that are closed, so that no file of ours gets one, and
- * ignores SIGPIPE: reports go on if nobody reads stderr. The program has them as they were. */
+ * ignores SIGPIPE: reports are written although stderr has no reader. The program has them as they were. */
 void open_standard(void);
 /* Runs the program and waits for it and the processes that it leaves behind. *status: its exit status,
  * 128 + n if signal n ended it. unseen: lines about processes that still run. False: it could not be
@@ -40,7 +40,7 @@ bool run_program(const struct program *p, int *status, struct text *unseen);
 /* ---- which part of the work it is (launcher.c) ---- */
 
 struct shard;
-/* The shard that --shard or the launcher's variables name, in o as I/N and in *out. False: said. */
+/* The shard that --shard or the launcher's variables name, in o as I/N and in *out. False: printed why. */
 bool launcher_shard(struct options *o, struct shard *out);
 
 /* ---- its environment (environ.c) ---- */
@@ -49,7 +49,7 @@ bool launcher_shard(struct options *o, struct shard *out);
  * libraries, because its libcuda.so.1 is only for programs under consan-run. NULL: not found. */
 char *library_dir(void);
 /* The dynamic linker separates paths at spaces and colons: such a folder gets a link in dir, which takes
- * its place. False: impossible, said. */
+ * its place. False: impossible, printed why. */
 bool link_library_dir(char **lib, const char *dir);
 /* The program may change its working directory. */
 void absolute_paths(struct options *o);
@@ -67,7 +67,7 @@ void set_environment(const struct options *o, const char *lib, const char *dir);
 bool check_options(const struct options *o, const char *lib);
 
 /* ---- --gpu-prepare (prepare.c) ---- */
-/* Prepares these files, with the environment of open_origin(). False: it was printed why. */
+/* Prepares these files, with the environment of open_origin(). False: printed why. */
 bool prepare_files(const struct options *o, const char *lib, char **file);
 
 /* ---- the store of PTX (origin_dir.c) ---- */

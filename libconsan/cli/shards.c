@@ -236,7 +236,7 @@ bool shards_scan(struct shards *s, const char *dir, const struct shard *one, uns
 
 /* Of thousands of shards, all but the last few see here that others are to come, and need not read the
  * folder. */
-static bool one_is_to_come(const char *dir, const struct shard *s)
+static bool others_pending(const char *dir, const struct shard *s)
 {
 	struct shards all = { .dir = dir, .run = *s };
 
@@ -250,7 +250,7 @@ static bool one_is_to_come(const char *dir, const struct shard *s)
 }
 
 /* One that still runs decides it, so the others are not asked. */
-static bool all_over(struct shards *s)
+static bool all_ended(struct shards *s)
 {
 	if (s->n[SHARD_ABSENT])
 		return false;
@@ -263,16 +263,16 @@ static bool all_over(struct shards *s)
 	return true;
 }
 
-bool shards_over(struct shards *s, const char *dir, const struct shard *own, bool *over,
+bool shards_ended(struct shards *s, const char *dir, const struct shard *own, bool *ended,
 	struct consan_err *e)
 {
 	*s = (struct shards){ .dir = dir };
-	*over = false;
-	if (one_is_to_come(dir, own))
+	*ended = false;
+	if (others_pending(dir, own))
 		return true;
 	if (!shards_scan(s, dir, own, NULL, e))
 		return false;
-	*over = all_over(s);
+	*ended = all_ended(s);
 	return true;
 }
 

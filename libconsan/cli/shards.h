@@ -8,7 +8,7 @@
  *
  * RUN names the run, and is left out where it has no name. No shard waits for another one: each leaves
  * its report first and then looks for the others', so the last one sees all of them; two that end together
- * may both merge, with the same result. Locks only tell which shards still run: where they do not work,
+ * may both merge, with the same result. Locks only show which shards still run: where they do not work,
  * all do, and `consan merge' is the only one that merges without the missing ones. */
 #ifndef CONSAN_CLI_SHARDS_H
 #define CONSAN_CLI_SHARDS_H
@@ -43,8 +43,8 @@ struct shards {
 /* Finds the shards of a run; `one` NULL: of the latest, and *others is the number of other runs. */
 bool shards_scan(struct shards *s, const char *dir, const struct shard *one, unsigned *others,
 	struct consan_err *e);
-/* *over: has each shard of this run reported, or been killed? Then they are in *s. */
-bool shards_over(struct shards *s, const char *dir, const struct shard *own, bool *over,
+/* *ended: has each shard of this run reported, or been killed? Then they are in *s. */
+bool shards_ended(struct shards *s, const char *dir, const struct shard *own, bool *ended,
 	struct consan_err *e);
 /* Adds the reports to r, and remarks about shards that are not checked. */
 void shards_load(struct shards *s, struct results *r);

@@ -20,6 +20,7 @@ struct known { uint32_t raw, resolved; };
 struct symbols {
 	VEC(struct object) object;
 	VEC(struct known) known;
+	VEC(char *) name;       /* function names without template arguments */
 };
 
 struct symbols *symbols_open(void)
@@ -38,6 +39,9 @@ void symbols_close(struct symbols *s)
 	}
 	vec_free(&s->object);
 	vec_free(&s->known);
+	for (size_t i = 0; i < s->name.n; i++)
+		free(s->name.at[i]);
+	vec_free(&s->name);
 	free(s);
 }
 
@@ -92,15 +96,19 @@ static void add(struct frames *f, struct site_loc loc)
 		f->loc[f->n++] = loc;
 }
 
-static const char *name_of(Dwarf_Die *die)
+static const char *name_of(struct symbols *s, Dwarf_Die *die)
 {
 	static const unsigned names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name };
+	const char *name = dwarf_diename(die);
 	Dwarf_Attribute a;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (dwarf_attr_integrate(die, names[i], &a))
 			return dwarf_formstring(&a);
-	return dwarf_diename(die);
+	if (!name || !strchr(name, '<'))
+		return name;
+	vec_push(&s->name, drop_template_arguments(name));
+	return s->name.at[s->name.n - 1];
 }
 
 static uint32_t number(Dwarf_Die *die, unsigned name)
@@ -121,8 +129,22 @@ static const char *call_file(Dwarf_Die *cu, Dwarf_Die *inlined)
 	return dwarf_filesrc(files, number(inlined, DW_AT_call_file), NULL, NULL);
 }
 
+/* The scopes around an address, innermost first: those of the code. Those that dwarf_getscopes() gives
+ * behind the innermost inlined function are of its definition. */
+static int scopes_at(Dwarf_Die *cu, Dwarf_Addr address, Dwarf_Die **scope)
+{
+	Dwarf_Die inner;
+
+	if (!cu || dwarf_getscopes(cu, address, scope) <= 0)
+		return 0;
+	inner = **scope;
+	free(*scope);
+	*scope = NULL;
+	return dwarf_getscopes_die(&inner, scope);
+}
+
 /* Adds the frame at an address, and those of the functions that it is inlined in. */
-static bool add_lines(struct frames *f, Dwfl_Module *m, Dwarf_Addr address, const char *symbol)
+static bool add_lines(struct symbols *s, struct frames *f, Dwfl_Module *m, Dwarf_Addr address, const char *symbol)
 {
 	Dwfl_Line *line = dwfl_module_getsrc(m, address);
 	Dwarf_Addr bias;
@@ -134,7 +156,7 @@ static bool add_lines(struct frames *f, Dwfl_Module *m, Dwarf_Addr address, cons
 		return false;
 	at.line = (uint32_t)nline;
 	at.col = (uint32_t)col;
-	nscope = cu ? dwarf_getscopes(cu, address - bias, &scope) : 0;
+	nscope = scopes_at(cu, address - bias, &scope);
 	for (int i = 0; i < nscope; i++) {
 		const int tag = dwarf_tag(&scope[i]);
 
@@ -142,7 +164,7 @@ static bool add_lines(struct frames *f, Dwfl_Module *m, Dwarf_Addr address, cons
 			break;
 		if (tag != DW_TAG_inlined_subroutine || !call_file(cu, &scope[i]))
 			continue;
-		at.function = name_of(&scope[i]);
+		at.function = name_of(s, &scope[i]);
 		add(f, at);
 		at = (struct site_loc){ .file = call_file(cu, &scope[i]),
 			.line = number(&scope[i], DW_AT_call_line), .col = number(&scope[i], DW_AT_call_column) };
@@ -168,16 +190,22 @@ static void add_frame(struct symbols *s, struct frames *f, const struct site_loc
 	}
 	address = raw->offset + bias;
 	symbol = dwfl_module_addrname(o->module, address);
-	if (add_lines(f, o->module, address, symbol))
+	if (add_lines(s, f, o->module, address, symbol))
 		return;
 	plain.function = symbol;
 	add(f, plain);
 }
 
-/* A function of the CUDA runtime that is linked statically. */
+/* A function of the CUDA runtime that is linked statically, or one of its header, such as the template
+ * cudaLaunchKernelEx(). */
 static bool is_runtime(const struct site_loc *l)
 {
 	static const char *const prefix[] = { "libcudart_static_", "_ZN6cudart", "__cudart", "cuda" };
+	static const char header[] = "/cuda_runtime.h";
+	const size_t n = l->file ? strlen(l->file) : 0;
+
+	if (l->line && n > strlen(header) && !strcmp(l->file + n - strlen(header), header))
+		return true;
 
 	for (size_t i = 0; l->function && !l->line && i < ARRAY_SIZE(prefix); i++)
 		if (!strncmp(l->function, prefix[i], strlen(prefix[i])))
@@ -185,11 +213,12 @@ static bool is_runtime(const struct site_loc *l)
 	return false;
 }
 
-/* nvcc's stub of a kernel: the host function of the kernel's name calls __device_stub__NAME(), which
- * may call a helper. The launch is where that function was called. */
+/* nvcc's stub of a kernel: the host function of the kernel's name calls __device_stub__NAME(), for a
+ * template through __wrapper__device_stub_NAME(); the stub may call a helper. The launch is where the host
+ * function was called. */
 static void drop_inner(struct frames *f)
 {
-	const char *stub = NULL;
+	const char *stub = NULL, *wrapper = NULL;
 	unsigned n = 0;
 
 	while (n < f->n && is_runtime(&f->loc[n]))
@@ -199,7 +228,10 @@ static void drop_inner(struct frames *f)
 
 		if (strstr(name, "__device_stub__"))
 			stub = name;
-		else if (!strstr(name, "__cudaLaunchKernel_helper") && !(stub && strstr(stub, name)))
+		else if (strstr(name, "__wrapper__device_stub_"))
+			wrapper = name;
+		else if (!strstr(name, "__cudaLaunchKernel_helper") && !(stub && strstr(stub, name))
+				&& !(wrapper && strstr(wrapper, name)))
 			break;
 		if (stub)
 			n = i + 1;
@@ -214,6 +246,13 @@ static void drop_inner(struct frames *f)
 static bool is_main(const struct site_loc *l)
 {
 	return l->function && !strcmp(l->function, "main");
+}
+
+/* Of a main() that ends by a jump to what it calls, there is no frame. */
+static bool is_start(const struct site_loc *l)
+{
+	return l->function && (!strncmp(l->function, "__libc_start", strlen("__libc_start"))
+		|| !strcmp(l->function, "_start"));
 }
 
 uint32_t symbols_resolve(void *user, uint32_t raw)
@@ -233,6 +272,10 @@ uint32_t symbols_resolve(void *user, uint32_t raw)
 		}
 		if (l->offset)
 			add_frame(s, &f, l);
+		if (f.n && is_start(&f.loc[f.n - 1])) {
+			f.n--;
+			break;
+		}
 		if (f.n && is_main(&f.loc[f.n - 1]))
 			break;
 	}

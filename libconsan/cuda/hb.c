@@ -188,8 +188,10 @@ struct order_op *hb_issue(struct stream *s, const struct op *op)
 struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
 	size_t nafter, const struct op *op)
 {
-	const struct order_call call = call_of(op);
+	struct order_call call = call_of(op);
 
+	if (!call.kernel) /* the call is that of the whole graph */
+		call.name = fallback_name(op);
 	return order_issue_node(hb(), start, after, nafter, &call);
 }
 

@@ -2,11 +2,11 @@
 CUDA_SRC = $(addprefix libconsan/cuda/, \
 	api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
 	drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
-	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c image.c inside.c jump.c launch.c \
+	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c host_wait.c image.c inside.c jump.c launch.c \
 	lib_blas.c lib_call.c lib_dnn.c lib_element.c lib_fft.c lib_gemm.c lib_levels.c lib_lt.c lib_rand.c lib_refuse.c lib_routine.c \
 	logs.c memory.c no_ptx.c nvml.c nvtx.c op.c \
 	python.c queue.c redirect.c region.c rt_device.c rt_graph.c rt_graph_memory.c rt_graph_node.c rt_launch.c rt_memory.c rt_module.c \
-	rt_stream.c stream.c stripped.c)
+	rt_stream.c run_task.c stream.c stripped.c suspend.c)
 CUDA_SRC += $(addprefix libconsan/cuda/, api_batch.c api_ipc.c array.c drv_array.c rt_array.c texture.c ipc.c ipc_race.c multicast.c vmm.c)
 CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 

@@ -2,8 +2,8 @@
  *
  * An operation that is issued becomes a task, which depends on earlier ones: the previous task of
  * its stream, those that the legacy default stream orders before it, events that its stream waits
- * for, edges of a graph. The host continues. Tasks run when the host waits (engine.c): what is needed
- * for that, in an order that is a function of the program and the seed.
+ * for, edges of a graph. The host continues. Tasks run when the host waits (host_wait.c): what is
+ * needed for that, in an order that is a function of the program and the seed.
  *
  * One lock protects all of it. Device work (all but host functions) is done by one task at a time:
  * the one in queue.busy. A grid that cannot go on is suspended, and keeps its thread. */
@@ -74,7 +74,7 @@ struct queue {
 	VEC(pid_t) ours;             /* threads of ours, and those in a wait */
 	uint64_t calls;              /* of the API that issue or wait */
 	double moved;                /* when something has run or called; seconds of CLOCK_MONOTONIC */
-	int late;                    /* an error that the next wait returns, or 0 */
+	int async_error;             /* of a task that has run: the next wait returns it; 0: none */
 	bool ends;                   /* the process */
 	bool copying;                /* a copy of the process explores another order; under the lock */
 };
@@ -116,7 +116,7 @@ uint32_t caller_stack_of(const struct caller *o); /* NULL: not known */
  * The caller holds the lock. */
 bool inside_next(struct task *t);
 
-/* ---- engine.c ---- */
+/* ---- host_wait.c ---- */
 
 /* Waits for the task. Returns the error that the waiting call returns: cudaErrorNotReady with
  * WAIT_QUERY, if the task cannot be done unless the host goes on. */
@@ -124,7 +124,8 @@ int engine_wait(struct task *t, enum wait_mode mode);
 int engine_wait_all(int device); /* -1: for all devices */
 /* Tasks were added. Without the lock: may wait, if the queue is full or launches block. */
 int engine_issued(void);
-/* The kernels of the image are unloaded (NULL: the device is reset): what is queued runs first, as far as it can without the host. */
+/* The kernels of the image are unloaded (NULL: the device is reset): what is queued runs first, as far as
+ * it can without the host. */
 void engine_leave(const struct image *im);
 /* The process ends: what can run without the host runs, what then waits is a deadlock. */
 void engine_finish(void);
@@ -134,10 +135,17 @@ bool engine_pending(void);
 void engine_try_all(void);
 /* Calls it while no device work runs. */
 void engine_still(void (*call)(void *user), void *user);
+
+/* ---- run_task.c ---- */
+
 /* The task whose operation this thread runs; NULL: none. */
 struct task *engine_running(void);
-/* For consan_on_pause() */
+
+/* ---- suspend.c; for consan_on_pause() ---- */
+
+/* What this thread runs pauses. changed: it has changed memory since the last call. */
 enum exec_resume engine_pause(enum exec_pause why, bool changed);
+/* No other task can run that does not depend on it, and the host waits. */
 bool engine_alone(void);
 
 /* ---- deadlock.c; both are called with the lock ---- */

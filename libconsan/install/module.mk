@@ -18,9 +18,11 @@ $(BUILD)/static/libconsan.a: $(BUILD)/libconsan.a libconsan/install/module.mk
 	$(V)$(OBJCOPY) --localize-hidden --wildcard --keep-global-symbol='consan_*' $(@D)/consan.o
 	$(V)rm -f $@ && ar rcs $@ $(@D)/consan.o
 
+# The groups of options become subsections; the exit status has a section in consan-run.h2m.
 $(BUILD)/man/%.1: libconsan/install/%.h2m $(BUILD)/%
 	@mkdir -p $(@D)
 	$(V)help2man --no-info --no-discard-stderr --include=$< --version-string='$* $(VERSION)' -o $@ $(BUILD)/$*
+	$(V)sed -i -e '/^Exit status: that of/,/^.SH/{/^.SH/!d}' -e '/^\.IP$$/{N;s/^\.IP\n\(.*\):$$/.SS "\1"/}' $@
 $(BUILD)/man/consan.3: libconsan/install/man3.awk libconsan/consan.h
 	@mkdir -p $(@D)
 	$(V)awk -v version=$(VERSION) -f $^ >$@

@@ -1,5 +1,5 @@
-/* argp: the command line. Makes argp's tables from options.def, and says more than argp of an
- * option that does not exist. */
+/* argp: the command line. Makes argp's tables from options.def, and explains more than argp
+ * about an option that does not exist. */
 #include "internal.h"
 
 #include <argp.h>

@@ -50,6 +50,6 @@ bool sanitizer_set(struct options *o, const char *name, const char *value, struc
 	if (!h->to)
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s%s%s: %s", id, equals, value, h->answer);
 	if (*h->answer)
-		text_printf(&o->said, "--%s%s%s: %s\n", id, equals, value, h->answer);
+		text_printf(&o->remarks, "--%s%s%s: %s\n", id, equals, value, h->answer);
 	return !*h->to || options_set(o, h->to, value, e);
 }

@@ -91,7 +91,7 @@ static bool is_trusted(const char *path, bool *exists)
 }
 
 /* The path of consan.conf, to be free()d, or NULL. Ends at the root of the file system. */
-static char *search(struct text *said)
+static char *search(struct text *remarks)
 {
 	char dir[PATH_MAX];
 	struct text path = { 0 };
@@ -106,7 +106,7 @@ static char *search(struct text *said)
 		if (is_trusted(path.at, &exists))
 			return path.at;
 		if (exists) {
-			text_printf(said, "%s is ignored: it belongs to another user\n", path.at);
+			text_printf(remarks, "%s is ignored: it belongs to another user\n", path.at);
 			break;
 		}
 		slash = strrchr(dir, '/');
@@ -118,18 +118,18 @@ static char *search(struct text *said)
 	return NULL;
 }
 
-static void say(struct text *said, const struct options *from, const char *what)
+static void add_source(struct text *remarks, const struct options *from, const char *what)
 {
 	struct text words = { 0 };
 
 	options_format(from, &words);
 	if (words.n)
-		text_printf(said, "options of %s: %s\n", what, words.at);
+		text_printf(remarks, "options of %s: %s\n", what, words.at);
 	text_free(&words);
 }
 
-/* Applies a source to o, and to an empty struct to know what it says. */
-static bool read_file(struct options *o, const char *path, struct text *said, struct consan_err *e)
+/* Applies a source to o, and to an empty struct to know what it sets. */
+static bool read_file(struct options *o, const char *path, struct text *remarks, struct consan_err *e)
 {
 	struct options own;
 	bool ok;
@@ -137,12 +137,12 @@ static bool read_file(struct options *o, const char *path, struct text *said, st
 	options_init(&own);
 	ok = options_config(&own, path, e) && options_config(o, path, e);
 	if (ok)
-		say(said, &own, path);
+		add_source(remarks, &own, path);
 	options_free(&own);
 	return ok;
 }
 
-bool options_preset(struct options *o, const char *given, struct text *said, struct consan_err *e)
+bool options_preset(struct options *o, const char *given, struct text *remarks, struct consan_err *e)
 {
 	const char *words = getenv(OPTIONS_ENV);
 	struct consan_err why = { 0 };
@@ -156,14 +156,14 @@ bool options_preset(struct options *o, const char *given, struct text *said, str
 	if (!given && *environment.config)
 		given = environment.config;
 	if (!given)
-		path = search(said);
+		path = search(remarks);
 	else if (strcmp(given, "none"))
 		path = base_strdup(given);
 	if (ok && path)
-		ok = read_file(o, path, said, e);
+		ok = read_file(o, path, remarks, e);
 	if (ok) {
 		ok = options_parse(o, words, e);
-		say(said, &environment, "$" OPTIONS_ENV);
+		add_source(remarks, &environment, "$" OPTIONS_ENV);
 	}
 	free(path);
 	options_free(&environment);

@@ -192,7 +192,7 @@ void options_free(struct options *o)
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && opt_row[i].type == TYPE_LIST)
 			vec_free((opt_LIST *)(void *)((char *)o + opt_row[i].at));
-	text_free(&o->said);
+	text_free(&o->remarks);
 	arena_free(&o->arena);
 }
 

@@ -41,7 +41,7 @@ typedef int opt_CHOICE;
 /* The struct owns its strings; options_free() frees them. */
 struct options {
 	struct arena arena;
-	struct text said;       /* lines for the user about options of compute-sanitizer; or empty */
+	struct text remarks;    /* lines for the user about options of compute-sanitizer; or empty */
 #define GROUP(title)
 #define OPT(type, name, key, arg, deflt, commands, help) opt_##type name;
 #define ALIAS(name, alias, value)
@@ -75,8 +75,8 @@ enum { OPTIONS_RUN = 1, OPTIONS_REPLAY = 2, OPTIONS_REPORT = 4 };
  * parent sets in state->child_inputs[i] on ARGP_KEY_INIT. */
 const struct argp *options_argp(unsigned command);
 
-/* argp says little of an option that does not exist: this is called first, and sets
- * CONSAN_ERR_OPTION with the option that is spelled most like it. own: the command's options beside
+/* argp's error for an option that does not exist is short: this is called first, and sets
+ * CONSAN_ERR_OPTION with the option that is spelled most like it. own: the command's options besides
  * those of the table, or NULL. For consan-run, what follows the first argument that is no option is
  * not for us; *config, which may be NULL, is set to the value of --config if it is given. */
 bool options_known(unsigned command, const struct argp_option *own, int argc, char **argv,
@@ -85,9 +85,9 @@ bool options_known(unsigned command, const struct argp_option *own, int argc, ch
 /* ---- a configuration file and the environment (config.c) ---- */
 
 /* Sets what the configuration file and $CONSAN_OPTIONS say. config: the value of --config, or NULL.
- * said: gets a line for each of the two that set something. False: CONSAN_ERR_OPTION or
+ * remarks: gets a line for each of the two that set something. False: CONSAN_ERR_OPTION or
  * CONSAN_ERR_IO; the text begins with the file and line, or with CONSAN_OPTIONS. */
-bool options_preset(struct options *o, const char *config, struct text *said, struct consan_err *e);
+bool options_preset(struct options *o, const char *config, struct text *remarks, struct consan_err *e);
 /* Reads one file. */
 bool options_config(struct options *o, const char *path, struct consan_err *e);
 

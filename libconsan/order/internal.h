@@ -73,6 +73,7 @@ struct line {
 	enum order_line_kind kind;
 	int device;
 	uint32_t epoch, number;
+	unsigned branch;       /* of a graph: its number, from 1 */
 	uint32_t unrecorded;   /* as in order_op, of its last operations */
 	char *name;
 	struct order_clock clock;
@@ -166,6 +167,7 @@ struct order {
 	unsigned running;          /* operations that the caller holds */
 	uint32_t streams;          /* besides legacy default streams, so far */
 	uint32_t legacy;           /* legacy default streams, of as many devices */
+	unsigned branch_lines;     /* lines of branches of graphs */
 	uint32_t branches;         /* lines of branches of graphs, and of operations inside of others */
 	bool host_access;
 	bool full;                 /* the limit of memory was reached */

@@ -69,7 +69,7 @@ const char *order_line_text(const struct order *o, order_line line, char *to, si
 	else if (l->kind == ORDER_LEGACY)
 		snprintf(to, n, "the default stream");
 	else if (!l->number)
-		snprintf(to, n, "a branch of a graph");
+		snprintf(to, n, "branch %u of a graph", l->branch);
 	else
 		snprintf(to, n, "stream %u", l->number);
 	return to;
@@ -174,7 +174,8 @@ static order_line branch_line(struct order *o, const struct order_clock *c, int 
 			return i;
 	}
 	o->branches++;
-	vec_push(&o->line, ((struct line){ .kind = ORDER_NON_BLOCKING, .device = device }));
+	vec_push(&o->line, ((struct line){ .kind = ORDER_NON_BLOCKING, .device = device,
+		.branch = ++o->branch_lines }));
 	return (order_line)o->line.n - 1;
 }
 

@@ -49,11 +49,28 @@ static const char *what_of(const struct order_access *a)
 	return writes(a) ? "write" : "read";
 }
 
-static const char *name_of(const struct order_access *a)
+/* Not a function of the API, or an operator */
+static bool is_noun(const char *name)
 {
+	static const char *const noun[] = { "copy", "memset", "allocation", "release" };
+	bool is = strchr(name, ' ');
+
+	for (size_t i = 0; i < ARRAY_SIZE(noun); i++)
+		is |= !strcmp(name, noun[i]);
+	return is;
+}
+
+/* "the kernel", "the copy", "cudaMemcpyAsync" */
+static const char *name_of(const struct order_access *a, char to[80])
+{
+	const char *name = a->op->call.name;
+
 	if (by_host(a))
 		return "the host's access";
-	return a->op->call.kernel ? "the kernel" : a->op->call.name;
+	if (a->op->call.kernel)
+		return "the kernel";
+	snprintf(to, 80, "%s%s", is_noun(name) ? "the " : "", name);
+	return to;
 }
 
 struct order_side order_side_of(const struct order_access *a)
@@ -72,39 +89,40 @@ static bool nodes_of_one(const struct order_op *a, const struct order_op *b)
 static void edge_of(char *to, size_t n, const struct order *o, const struct order_access *now,
 	const struct order_access *old, enum order_lack lacks)
 {
-	char first[64], then[64];
+	char first[64], then[64], was[80], is[80];
+	const char *older = name_of(old, was), *newer = name_of(now, is);
 
 	order_line_text(o, old->op->issued.line, first, sizeof first);
 	order_line_text(o, now->op->issued.line, then, sizeof then);
 	if (lacks == LACKS_ISSUE && host_release(now))
 		snprintf(to, n, "%s issued %s in %s while the call of %s that releases its memory was under way: "
-			"nothing orders the two calls, so that the release may come first", first, name_of(old),
+			"nothing orders the two calls, so that the release may come first", first, older,
 			old->op->where, then);
 	else if (lacks == LACKS_VISIBLE || lacks == LACKS_ISSUE)
 		snprintf(to, n, "no lock, join or other synchronization of threads that consan sees orders the "
-			"call or access of %s (%s in %s) before that of %s (%s in %s)", first, name_of(old),
-			old->op->where, then, name_of(now), now->op->where);
+			"call or access of %s (%s in %s) before that of %s (%s in %s)", first, older,
+			old->op->where, then, newer, now->op->where);
 	else if (old->flags & LIFE_FREE && order_op_before(old->op, now->op, ORDER_PROMISED))
-		snprintf(to, n, "the memory was released before, by %s in %s", name_of(old), old->op->where);
+		snprintf(to, n, "the memory was released before, by %s in %s", older, old->op->where);
 	else if (by_host(now))
 		snprintf(to, n, "the host did not wait for %s in %s: call cudaStreamSynchronize() for it, or "
 			"wait for an event that is recorded after it, before the host accesses the memory",
-			name_of(old), old->op->where);
+			older, old->op->where);
 	else if (by_host(old))
 		snprintf(to, n, "the host accessed the memory after it had issued %s in %s, without waiting: "
-			"wait for it before the access, or issue it afterwards", name_of(now),
+			"wait for it before the access, or issue it afterwards", newer,
 			now->op->where);
 	else if (nodes_of_one(now->op, old->op))
 		snprintf(to, n, "nothing orders %s before %s in the launch of a graph: add an edge between "
-			"the nodes, or wait for an event between the calls that are captured", name_of(old),
-			name_of(now));
+			"the nodes, or wait for an event between the calls that are captured", older,
+			newer);
 	else if (order_op_root(now->op) == order_op_root(old->op))
 		snprintf(to, n, "nothing orders %s before %s, which a kernel launches: launch both into one "
-			"stream", name_of(old), name_of(now));
+			"stream", older, newer);
 	else
 		snprintf(to, n, "nothing orders %s in %s before %s in %s: record an event in %s after the "
-			"first and let %s wait for it before the second", name_of(old), old->op->where,
-			name_of(now), now->op->where, old->op->where, now->op->where);
+			"first and let %s wait for it before the second", older, old->op->where,
+			newer, now->op->where, old->op->where, now->op->where);
 }
 
 void order_conflict(struct order *o, const struct order_access *now, const struct order_access *old,

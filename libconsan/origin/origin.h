@@ -18,14 +18,14 @@
  * whose own headers say where it ends. Bytes that are no cubin are not remembered. */
 void origin_put(const void *cubin, size_t most, const char *ptx, size_t n);
 
-/* The PTX of a cubin, from the store or beside it in a compiler's folder (pairs.def), NUL-terminated, *n
- * bytes without the NUL; free() it. NULL: not known. */
+/* The PTX of a cubin, from the store or from the same folder of a compiler's cache (pairs.def),
+ * NUL-terminated, *n bytes without the NUL; free() it. NULL: not known. */
 char *origin_get(const void *cubin, size_t most, size_t *n);
 
 /* The same of a cubin or of the cubins in a fatbin that this device runs. */
 char *origin_find(const void *image, size_t most, unsigned sm, char suffix, size_t *n);
 
-/* Other things that are kept in the store, under a name of any bytes that says all that they depend
+/* Other things that are kept in the store, under a name of any bytes that determines all that they depend
  * on. Each has a suffix of its own. */
 enum origin_kind {
 	ORIGIN_CODE,               /* machine code of instrumented PTX */
@@ -37,7 +37,7 @@ void origin_put_named(const void *name, size_t nname, enum origin_kind kind, con
 void *origin_get_named(const void *name, size_t nname, enum origin_kind kind, size_t *n);
 
 /* The folder for the store of all runs, $XDG_CACHE_HOME/consan or ~/.cache/consan, with the version
- * of the format; free() it. NULL: there is no home. */
+ * of the format; free() it. NULL: neither $XDG_CACHE_HOME nor $HOME is set. */
 char *origin_default_dir(void);
 /* Creates the folder and those above it. False: CONSAN_ERR_IO in *e. */
 bool origin_make_dir(const char *dir, struct consan_err *e);

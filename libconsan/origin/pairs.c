@@ -1,4 +1,4 @@
-/* pairs: cubins whose PTX a compiler has kept beside them (pairs.def). Only bytes that are the same
+/* pairs: cubins whose PTX a compiler has kept in the same folder (pairs.def). Only files with the same bytes
  * count. */
 #include "origin.h"
 #include "pairs.h"
@@ -10,8 +10,8 @@
 
 enum { DEPTH = 4 }; /* folders within each other */
 
-/* The PTX beside a file that has these bytes. */
-static char *beside(const char *path, const void *cubin, size_t bytes, size_t *n)
+/* The PTX of a file that has these bytes, from its folder. */
+static char *ptx_of_file(const char *path, const void *cubin, size_t bytes, size_t *n)
 {
 	struct text file = { 0 }, ptx = { 0 }, name = { 0 };
 	struct consan_err e = { 0 };
@@ -39,7 +39,7 @@ static char *find_in(const char *dir, const void *cubin, size_t bytes, size_t *n
 		if (at->fts_info == FTS_F && at->fts_namelen > strlen(".cubin")
 				&& !strcmp(at->fts_name + at->fts_namelen - strlen(".cubin"), ".cubin")
 				&& (size_t)at->fts_statp->st_size >= bytes)
-			ptx = beside(at->fts_path, cubin, bytes, n);
+			ptx = ptx_of_file(at->fts_path, cubin, bytes, n);
 	}
 	if (tree)
 		fts_close(tree);

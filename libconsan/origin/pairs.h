@@ -1,4 +1,4 @@
-/* pairs: cubins whose PTX a compiler has kept beside them. */
+/* pairs: cubins whose PTX a compiler has kept in the same folder. */
 #ifndef CONSAN_ORIGIN_PAIRS_H
 #define CONSAN_ORIGIN_PAIRS_H
 

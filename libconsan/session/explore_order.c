@@ -1,4 +1,4 @@
-/* explore_order: other orders of the operations that streams have queued (cuda/engine.c), each in a copy of
+/* explore_order: other orders of the operations that streams have queued (cuda/host_wait.c), each in a copy of
  * the process, from the moment on at which the host begins to wait for them. */
 #include "explore.h"
 #include "internal.h"

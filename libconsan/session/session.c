@@ -42,11 +42,6 @@ static bool set_knob(struct check_policy *p, const char *word, struct consan_err
 	similar_try(&near, #id);
 #include "libconsan/check/policy.def"
 #undef KNOB
-#define ABSENT_KNOB(name, rows, why) \
-	if (same_knob(#name, word, n)) \
-		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s would change nothing: %s [%s]", \
-			word, why, rows);
-#include "libconsan/finding/absent.def"
 	return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--knob=%s: there is no such knob%s%s%s "
 		"(`consan explain knobs' lists them)", word, near.best ? "; did you mean " : "",
 		near.best ? near.best : "", near.best ? "?" : "");

@@ -17,6 +17,7 @@
 		body.innerHTML = text.textContent;
 		text.replaceWith(body);
 		finding.classList.remove('far');
+		finding.dispatchEvent(new Event('filled', { bubbles: true }));
 	}
 
 	const near = new IntersectionObserver(entries => {

@@ -222,18 +222,44 @@ static void zoom(struct map *p)
 	}
 }
 
-static void draw_map(struct map *p, const char *what)
+/* The colors of the sides. */
+static void conflict_legend(const struct map *p)
 {
-	const int height = 2 * (34 + p->height) + 14;
 	struct markup *m = &p->h->m;
 
-	html_map_begin(m, what, ", with the bytes in conflict", 0, WIDTH, height);
+	mu_class(m, "p", "legend marks");
+	for (unsigned i = 0; i < p->f->nsides; i++) {
+		if (!on_map(p, &p->f->side[i]))
+			continue;
+		mu_open(m, "span");
+		mu_class(m, "svg", NULL);
+		mu_attr(m, "width", "14");
+		mu_attr(m, "height", "8");
+		mu_attr(m, "aria-hidden", "true");
+		html_rectangle(m, i ? "bx earlier" : "bx", 0, 0, 14, 8, "");
+		mu_close(m, "svg");
+		mu_text(m, "%s: %s", side_label(p->f, i), p->f->side[i].what);
+		mu_close(m, "span");
+	}
+	mu_close(m, "p");
+}
+
+static void draw_map(struct map *p, const char *what)
+{
+	const int bar = 34 + p->height;
+	struct markup *m = &p->h->m;
+	struct map detail = *p;
+	bool two;
+
+	zoom(&detail);
+	two = detail.to > detail.from && (detail.from != p->from || detail.to != p->to);
+	html_map_begin(m, what, ", with the bytes in conflict", 0, WIDTH, bar * (two ? 2 : 1) + 14);
 	draw_bar(p, "all");
-	zoom(p);
-	p->at += 34 + p->height + 8;
-	if (p->to > p->from)
-		draw_bar(p, "detail");
+	detail.at += bar + 8;
+	if (two)
+		draw_bar(&detail, "detail");
 	html_map_end(m);
+	conflict_legend(p);
 	if (p->y)
 		stage_legend(p->h, p->y);
 	mu_close(m, "details");

@@ -56,10 +56,30 @@ static void chip(struct markup *m, const char *class, unsigned n, const char *wh
 	mu_close(m, "span");
 }
 
+/* The program, or of merged reports the number of different ones, and the GPU of the first. */
+static void programs(struct html *h)
+{
+	const struct result_process *first = NULL;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < h->r->process.n; i++) {
+		const struct result_process *p = &h->r->process.at[i];
+		bool again = !*p->device;
+
+		for (size_t k = 0; k < i && !again; k++)
+			again = *h->r->process.at[k].device && !strcmp(p->program, h->r->process.at[k].program);
+		first = first || !*p->device ? first : p;
+		n += !again;
+	}
+	if (n == 1)
+		mu_element(&h->m, "span", "prog", " %s on %s", file_base_name(first->program), first->device);
+	else if (n)
+		mu_element(&h->m, "span", "prog", " %u programs on %s", n, first->device);
+}
+
 static void banner(struct html *h, const struct report_counts *n)
 {
 	struct markup *m = &h->m;
-	bool named = false;
 
 	mu_class(m, "a", "skip");
 	mu_attr(m, "href", "#findings");
@@ -68,14 +88,7 @@ static void banner(struct html *h, const struct report_counts *n)
 	mu_class(m, "header", "top");
 	mu_open(m, "h1");
 	mu_element(m, "span", "logo", "consan");
-	for (size_t i = 0; i < h->r->process.n && !named; i++) {
-		const struct result_process *p = &h->r->process.at[i];
-
-		if (!*p->device)
-			continue;
-		named = true;
-		mu_element(m, "span", "prog", " %s on %s", file_base_name(p->program), p->device);
-	}
+	programs(h);
 	mu_close(m, "h1");
 	mu_class(m, "p", "chips");
 	chip(m, n->errors ? "chip error" : "chip", n->errors, "error");

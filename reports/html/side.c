@@ -248,7 +248,7 @@ static void frames(struct html *h, const struct site_loc *first, const struct si
 			mu_element(&h->m, "li", NULL, "%u call%s between", left, plural_s(left));
 		left = show ? 0 : left;
 		if (show)
-			frame(h, l, l == shown ? "at" : host ? "from" : outer ? "inlined at" : "through");
+			frame(h, l, l == shown ? "at" : !outer ? "through" : host ? "from" : "inlined at");
 		outer |= l == shown;
 	}
 	mu_close(&h->m, "ol");

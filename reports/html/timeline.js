@@ -39,6 +39,29 @@
 		zoom(figure, to, pane.clientWidth / 2);
 	}
 
+	/* ---- the part that is shown first ---- */
+
+	/* Scrolls to the finding if the end of the timeline shows no side of it: in a hang, other warps make
+	 * the last steps. */
+	function showFinding(pane) {
+		const p = pane.getBoundingClientRect();
+		const bands = Array.from(pane.querySelectorAll('.band'), b => b.getBoundingClientRect());
+		if (!bands.length || bands.some(b => b.right > p.left && b.left < p.right)) return;
+		takeOver(pane);
+		pane.scrollLeft += Math.max(...bands.map(b => b.left)) - p.left - p.width / 2;
+	}
+
+	const first = new IntersectionObserver(entries => {
+		for (const e of entries)
+			if (e.isIntersecting) {
+				first.unobserve(e.target);
+				showFinding(paneOf(e.target));
+			}
+	});
+	const observe = part => part.querySelectorAll('.timeline').forEach(f => first.observe(f));
+	addEventListener('filled', e => observe(e.target));
+	observe(document);
+
 	/* ---- search ---- */
 
 	/* Words that end in a digit match whole numbers: "warp 1" is not warp 12. */

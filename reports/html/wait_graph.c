@@ -352,6 +352,7 @@ static void draw(struct html *h, struct graph *g)
 	mu_attr(m, "aria-label", "wait-for graph");
 	mu_open(m, "svg");
 	mu_attr(m, "class", "wait");
+	mu_attr(m, "style", "min-width:min(42rem,%dpx)", width);
 	mu_attr(m, "width", "%d", width);
 	mu_attr(m, "height", "%d", height);
 	mu_attr(m, "viewBox", "0 0 %d %d", width, height);

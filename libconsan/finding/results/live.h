@@ -1,4 +1,4 @@
-/* live: what is known of the launches that run, in a page of a file beside the records of a process.
+/* live: what is known of the launches that run, in a page of a file next to the records of a process.
  * The process counts the clusters that have ended in it, so that the number is known however the
  * process ends; and the records that could not be written, as on a full disk. The page is allocated
  * at once: a full disk does not matter later. */

@@ -292,7 +292,7 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	return ok;
 }
 
-/* What the process left beside its records: it did not end as it should, or the disk was full. */
+/* What the process left next to its records: it did not end as it should, or the disk was full. */
 static void read_live(struct results *r, const char *path)
 {
 	struct results_merge *m = merge_of(r);

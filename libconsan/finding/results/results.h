@@ -5,8 +5,8 @@
  * update of a record is a complete new record, which replaces the earlier one: coverage, launches
  * and remarks are overwritten in their place, so that the file does not grow with the number of
  * launches. A session's first record about a site has it as a row, with its chain of places; others
- * refer to it by number. Reading adds sites to the site table of the process (site.h). Beside the
- * file, while it is written, is a page that counts clusters (live.h).
+ * refer to it by number. Reading adds sites to the site table of the process (site.h). Next
+ * to the file, while it is written, is a page that counts clusters (live.h).
  *
  * Record types: process, launch, finding, coverage, banks, remark. */
 #ifndef CONSAN_RESULTS_H

@@ -785,6 +785,10 @@ Test(cuda, launches_have_call_stacks, .timeout = 60)
 	cr_expect_not(has(output, "launched:"), "%s", output);
 	is = stack("--backend=gpu-emulated ./calls race", 66, "CS102", "host");
 	cr_expect_str_eq(strchrnul(is, ' '), at("launch", "wrapper", "race"));
+	/* what nvcc generates for a launch is inlined into the program's function here */
+	is = stack("../../kernels/ring/ring --rows=256 --bug=no_syncwarp", 66, "CS106", "host");
+	is = strchrnul(is, ' ');
+	cr_expect(!strncmp(is, " launch.h:", 10) && has(is, " ring.cu:") && !has(is, ".stub.c"), "%s", is);
 	cr_assert_eq(run("./calls_plain race"), 66);
 	cr_expect(has(output, "run in calls_plain") && has(output, "main in calls_plain"), "%s", output);
 }

@@ -123,6 +123,8 @@ Test(order, report, .timeout = 60)
 	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --report=order.html ./order kernel_copy racy >/dev/null 2>&1; "
 		"cat order.html; rm order.html", build_dir());
 	cr_expect(has(output, "Calls of the host, in their order") && has(output, "(earlier)"), "%s", output);
+	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order graph_nodes racy 2>&1", build_dir());
+	cr_expect(has(output, "branch 1 of a graph: memset") && has(output, "branch 2 of a graph: memset"), "%s", output);
 	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order host_reads racy 2>&1", build_dir());
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "host access races with an operation  order.cu:") && !has(output, "libc"), "%s",

@@ -67,8 +67,6 @@ Test(catalogue, every_code_is_known)
 	expect_known(#id, rules[0] == 'K' ? strchr(rules, ' ') + 1 : rules);
 #include "libconsan/check/policy.def"
 #undef KNOB
-#define ABSENT_KNOB(name, rows, why) expect_known(#name, strchr(rows, ' ') + 1);
-#include "libconsan/finding/absent.def"
 }
 
 /* The twelve policies that the catalogue recommends. */
@@ -78,8 +76,6 @@ Test(catalogue, every_knob)
 #define KNOB(id, deflt, strict, rules, doc) rules,
 #include "libconsan/check/policy.def"
 #undef KNOB
-#define ABSENT_KNOB(name, rows, why) rows,
-#include "libconsan/finding/absent.def"
 	};
 
 	for (int k = 1; k <= 12; k++) {

@@ -232,9 +232,9 @@ Test(options, compute_sanitizer)
 	cr_assert_eq(o.jobs, 3);
 	cr_assert_eq(o.print_level, PRINT_ERROR);
 	cr_assert_eq(o.show_backtrace, BACKTRACE_NO);
-	cr_assert_not(o.said.n);
+	cr_assert_not(o.remarks.n);
 	cr_assert(options_parse(&o, "tool=memcheck", &e));
-	cr_assert(o.said.n && strstr(o.said.at, "--tool=memcheck: "));
+	cr_assert(o.remarks.n && strstr(o.remarks.at, "--tool=memcheck: "));
 	options_free(&o);
 }
 
@@ -252,7 +252,7 @@ Test(options, sources)
 {
 	char path[] = "/tmp/consan-options-XXXXXX";
 	struct options o;
-	struct text said = { 0 };
+	struct text remarks = { 0 };
 	struct consan_err e = { 0 };
 
 	write_config(path, "# comment\n\n  seed = 3 \nstrict\nprefix = a  b\nkernel-name=kns=x\n"
@@ -260,15 +260,15 @@ Test(options, sources)
 		"suppressions=/etc/x\n");
 	setenv("CONSAN_OPTIONS", "--seed=4 kernel-name=kns=y prefix=c", 1);
 	options_init(&o);
-	cr_assert(options_preset(&o, path, &said, &e), "%s", e.text);
+	cr_assert(options_preset(&o, path, &remarks, &e), "%s", e.text);
 	cr_assert(o.seed == 4 && o.strict && o.jobs == 2 && o.kernel_name.n == 2);
 	cr_assert_str_eq(o.prefix, "c");
 	cr_assert_str_eq(o.report.at[0], "/tmp/out/x.json");
 	cr_assert_str_eq(o.report.at[1], "-.sarif"); /* stdout, not a file */
 	cr_assert_str_eq(o.suppressions.at[0], "/etc/x");
-	cr_assert(strstr(said.at, path) && strstr(said.at, "CONSAN_OPTIONS"));
+	cr_assert(strstr(remarks.at, path) && strstr(remarks.at, "CONSAN_OPTIONS"));
 	options_free(&o);
-	text_free(&said);
+	text_free(&remarks);
 	unlink(path);
 }
 
@@ -283,16 +283,16 @@ Test(options, wrong_sources)
 	unsetenv("CONSAN_OPTIONS");
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		char path[] = "/tmp/consan-options-XXXXXX";
-		struct text said = { 0 };
+		struct text remarks = { 0 };
 		struct options o;
 		struct consan_err e = { 0 };
 
 		write_config(path, bad[i].text);
 		options_init(&o);
-		cr_expect_not(options_preset(&o, path, &said, &e));
+		cr_expect_not(options_preset(&o, path, &remarks, &e));
 		cr_expect(strstr(e.text, bad[i].where) && strstr(e.text, path), "%s", e.text);
 		options_free(&o);
-		text_free(&said);
+		text_free(&remarks);
 		unlink(path);
 	}
 }

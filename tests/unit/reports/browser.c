@@ -180,6 +180,28 @@ Test(browser, timeline_zoom_and_search)
 	results_free(&r);
 }
 
+/* The later side is far from the end, where the timeline begins: it is scrolled to. */
+Test(browser, timeline_shows_the_finding)
+{
+	struct results r = { 0 };
+	struct finding hang = sample_hang();
+
+	if (!installed)
+		return;
+	hang.history = sample_history(60);
+	hang.history->side[0] = 8;
+	hang.history->side[1] = -1;
+	results_add_finding(&r, &hang);
+	results_finish(&r);
+	write_page(&r, "document.querySelector('.timeline').scrollIntoView(); await wait(500);\n"
+		"const pane = document.querySelector('.scroll.end'), p = pane.getBoundingClientRect();\n"
+		"const b = pane.querySelector('.band').getBoundingClientRect();\n"
+		"saw.push(pane.scrollWidth > pane.clientWidth, b.left >= p.left && b.right <= p.right);\n", NULL);
+	expect("", "true true");
+	finding_free(&hang);
+	results_free(&r);
+}
+
 /* Consequences are folded, and unfolded if only they match, or a link leads to one. */
 Test(browser, consequences)
 {

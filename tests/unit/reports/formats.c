@@ -256,8 +256,16 @@ Test(formats, global_races_have_drawings)
 	cr_expect(has(t, "8 KiB at 0x7f0000001000"));
 	cr_expect(has(t, "(5,0,0) ") && has(t, "(2,0,0) "));
 	cr_expect(has(t, "class=\"gap\"") && has(t, "class=\"miss\""));
+	cr_expect(has(t, ">detail: "));
 	free(t);
 	expect_sound(&r);
+	for (unsigned i = 0; i < 2; i++) {
+		r.finding.at[0].side[i].addr = f.side[i].buffer;
+		r.finding.at[0].side[i].bytes = (uint32_t)f.side[i].buffer_bytes;
+	}
+	t = render(&r, REPORT_html);
+	cr_expect(has(t, ">all: ") && !has(t, ">detail: "), "the whole buffer is in conflict");
+	free(t);
 	results_free(&r);
 }
 

@@ -1,4 +1,4 @@
-/* story: all that is known of a finding as plain text, for formats that have one field for it. */
+/* finding_text: all that is known of a finding as plain text, for formats that have one field for it. */
 #include "reports/reports.h"
 #include "reports/waits.h"
 
@@ -82,7 +82,7 @@ static void add_edits(struct text *t, const struct finding *f)
 	text_free(&verified);
 }
 
-void report_story(struct text *t, const struct options *o, const struct finding *f)
+void report_finding_text(struct text *t, const struct options *o, const struct finding *f)
 {
 	const struct rule_info *rule = rule_get(f->rule);
 	struct text schedule = { 0 };

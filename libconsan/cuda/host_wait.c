@@ -1,0 +1,320 @@
+/* host_wait: waits of the host for tasks, during which tasks run.
+ *
+ * If the host does not call us for a while although there is work, a background thread runs it: the host
+ * may look at memory until it changes. */
+#include "engine.h"
+
+#include <unistd.h>
+
+enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
+#define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
+#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks */
+#define IDLE_ROUNDS 100                 /* rounds without work until it sleeps */
+
+/* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
+#define END_LIMIT 5.0
+/* Seconds that a query, or an access of the host to guarded memory, waits for a grid to end: it may wait
+ * for the host in a loop that has effects */
+#define QUERY_LIMIT 2.0
+
+static struct {
+	bool started;
+	bool asleep;                    /* it waits for this: */
+	pthread_cond_t issued;
+} background = { .issued = PTHREAD_COND_INITIALIZER };
+
+/* The task; or (NULL) all tasks of a device (-1: of any) up to this number. */
+struct goal { struct task *task; uint64_t upto; int device; };
+
+static bool includes(const struct goal *g, const struct task *t)
+{
+	return g->task ? g->task == t
+		: t->number <= g->upto && (g->device < 0 || g->device == t->stream->device);
+}
+
+static bool reached(const struct goal *g)
+{
+	if (g->task)
+		return g->task->state == TASK_DONE;
+	for (const struct task *t = queue.first; t && t->number <= g->upto; t = t->next)
+		if (includes(g, t))
+			return false;
+	return true;
+}
+
+static void mark(struct task *t, const void *me)
+{
+	t->needed = true;
+	t->waiter = me;
+}
+
+/* Tasks depend on earlier ones only. */
+static void mark_needed(const struct goal *g, const void *me)
+{
+	for (struct task *t = g->task ? g->task : queue.last; t; t = t->prev) {
+		if (includes(g, t))
+			mark(t, me);
+		if (t->waiter != me)
+			continue;
+		for (size_t i = 0; i < t->after.n; i++)
+			mark(t->after.at[i], me);
+		for (size_t i = 0; i < t->behind.n; i++)
+			mark(t->behind.at[i], me);
+	}
+	for (struct task *t = queue.first; t; t = t->next)
+		if (t->parent && t->parent->waiter == me)
+			mark(t, me);
+}
+
+static void begin_wait(void)
+{
+	queue.waiting++;
+	vec_push(&queue.ours, gettid());
+}
+
+/* Also by a thread of ours, in a host function. */
+static void end_wait(void)
+{
+	size_t i = queue.ours.n;
+
+	queue.waiting--;
+	while (i-- > 0 && queue.ours.at[i] != gettid())
+		;
+	queue.ours.at[i] = queue.ours.at[--queue.ours.n];
+}
+
+static int wait_for(const struct goal *g, enum wait_mode mode);
+
+/* Other orders (--explore): of the threads, only the one that made the copy is in it. */
+static void run_in_copy(void *user)
+{
+	const struct goal *g = user;
+
+	queue.copying = false;
+	queue.ours.n = 0;
+	queue.waiting = 0;
+	forget_workers();
+	pthread_cond_init(&queue.changed, NULL);
+	pthread_cond_init(&background.issued, NULL);
+	wait_for(g, WAIT_DONE);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	queue.first = queue.last = NULL;
+	queue.n = 0;
+	pthread_mutex_unlock(&queue.lock);
+}
+
+static void explore(const struct goal *g)
+{
+	struct goal goal = *g;
+
+	queue.copying = true;
+	consan_explore_order(device_session(), run_in_copy, &goal);
+	queue.copying = false;
+}
+
+/* The caller holds the lock. */
+static int wait_for(const struct goal *g, enum wait_mode mode)
+{
+	const struct timespec limit = deadline_in(QUERY_LIMIT), *until = mode == WAIT_QUERY ? &limit : NULL;
+	int error = 0;
+
+	queue.calls++;
+	if (reached(g))
+		return 0;
+	if (mode == WAIT_DONE && !engine_running() && orders_to_explore())
+		explore(g);
+	if (!engine_running())
+		engine_seed();
+	wake_suspended(); /* the host may have changed what a grid waits for */
+	mark_needed(g, g);
+	if (mode == WAIT_DONE)
+		begin_wait();
+	while (!reached(g) && engine_step(g, mode, until))
+		;
+	if (mode == WAIT_DONE)
+		end_wait();
+	queue.moved = progress_seconds();
+	if (!reached(g))
+		error = cudaErrorNotReady;
+	return error;
+}
+
+static int take_async_error(int error)
+{
+	if (!error) {
+		error = queue.async_error;
+		queue.async_error = 0;
+	}
+	return error;
+}
+
+static int wait_and_unlock(const struct goal *g, enum wait_mode mode)
+{
+	int error = take_async_error(wait_for(g, mode)), broken;
+
+	pthread_mutex_unlock(&queue.lock);
+	if (error == cudaErrorNotReady)
+		return error;
+	broken = device_ready();
+	return broken ? broken : error;
+}
+
+/* A host function must not wait (CUDA Programming Guide, "Host Functions"), nor the handler of a signal
+ * that interrupts an operation. */
+static bool in_operation(void)
+{
+	return engine_running();
+}
+
+int engine_wait(struct task *t, enum wait_mode mode)
+{
+	if (in_operation())
+		return cudaErrorNotPermitted;
+	pthread_mutex_lock(&queue.lock);
+	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode);
+}
+
+int engine_wait_all(int device)
+{
+	if (!device_session())
+		return 0;
+	if (in_operation())
+		return cudaErrorNotPermitted;
+	pthread_mutex_lock(&queue.lock);
+	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
+}
+
+/* ---- the end of the process, of its kernels, of device work ---- */
+
+/* Another thread of the program runs a launch: it is cut off, as on a GPU. */
+static bool cut_off(void)
+{
+	return queue.busy && !queue.busy->ours;
+}
+
+/* Runs what can run without the host, and waits for it for so long. */
+static void run_for(double seconds)
+{
+	const struct timespec until = deadline_in(seconds);
+	const double end = progress_seconds() + seconds;
+
+	wake_suspended();
+	while (queue.first && !cut_off() && progress_seconds() < end) {
+		if (queue.busy || queue.functions)
+			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
+		else if (!engine_step(NULL, WAIT_QUERY, NULL))
+			break;
+	}
+}
+
+void engine_still(void (*call)(void *user), void *user)
+{
+	pthread_mutex_lock(&queue.lock);
+	while (queue.busy)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	call(user);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+void engine_finish(void)
+{
+	if (!device_session() || engine_running())
+		return;
+	pthread_mutex_lock(&queue.lock);
+	run_for(END_LIMIT);
+	queue.ends = true;
+	while (queue.first && !queue.busy && !queue.functions)
+		engine_step(NULL, WAIT_DONE, NULL);
+	pthread_mutex_unlock(&queue.lock);
+	ipc_race_known(true); /* who waits for the process knows it, too */
+}
+
+void engine_leave(const struct image *im)
+{
+	if (!device_session() || engine_running())
+		return;
+	pthread_mutex_lock(&queue.lock);
+	if (!queue.ends)
+		run_for(END_LIMIT);
+	for (struct task *t = queue.first; t; t = t->next) {
+		if (t->op.kind != OP_LAUNCH || !t->op.launch.func || t->op.launch.func->image != im)
+			continue;
+		if (t->state == TASK_QUEUED)
+			op_free(&t->op);
+		else
+			t->op.launch.func = NULL;
+	}
+	pthread_mutex_unlock(&queue.lock);
+}
+
+bool engine_pending(void)
+{
+	bool any;
+
+	if (engine_running())
+		return false;
+	pthread_mutex_lock(&queue.lock);
+	any = queue.first;
+	pthread_mutex_unlock(&queue.lock);
+	return any;
+}
+
+void engine_try_all(void)
+{
+	if (engine_running())
+		return;
+	pthread_mutex_lock(&queue.lock);
+	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* ---- the background thread ---- */
+
+static void *run_idle(void *unused)
+{
+	uint64_t calls = 0;
+	unsigned vain = 0;
+
+	(void)unused;
+	pthread_mutex_lock(&queue.lock);
+	vec_push(&queue.ours, gettid());
+	for (;;) {
+		struct timespec until = deadline_in(HOST_IDLE);
+
+		background.asleep = vain > IDLE_ROUNDS;
+		pthread_cond_timedwait(&background.issued, &queue.lock, background.asleep
+			? &(struct timespec){ .tv_sec = INT32_MAX } : &until);
+		background.asleep = false;
+		vain = queue.first ? 0 : vain + 1;
+		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy) {
+			wake_suspended();
+			while (calls == queue.calls && !queue.waiting && engine_step(NULL, WAIT_QUERY, NULL))
+				;
+		}
+		calls = queue.calls;
+	}
+	return NULL;
+}
+
+int engine_issued(void)
+{
+	struct goal all = { NULL, 0, -1 }, half = all;
+	bool full;
+
+	pthread_mutex_lock(&queue.lock);
+	queue.calls++;
+	queue.moved = progress_seconds();
+	if (!background.started)
+		background.started = start_thread(run_idle);
+	if (background.asleep)
+		pthread_cond_signal(&background.issued);
+	full = queue.n > MOST_TASKS || queue.bytes > MOST_BYTES;
+	all.upto = half.upto = queue.issued;
+	if (full)
+		half.upto -= queue.n / 2;
+	if (in_operation() || (!full && !device_blocks())) {
+		pthread_mutex_unlock(&queue.lock);
+		return 0;
+	}
+	return wait_and_unlock(full ? &half : &all, WAIT_DONE);
+}
