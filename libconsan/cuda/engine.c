@@ -24,6 +24,7 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 #define QUERY 2.0
 #define RETRY 0.0005                    /* seconds until suspended grids look for what the host did ... */
 #define RETRY_MOST 0.02                 /* ... each time twice as long */
+#define LOOK 0.05                       /* seconds until a wait looks whether a handler wants to leave it */
 
 static _Thread_local struct task *running;
 
@@ -54,6 +55,23 @@ static struct timespec after(double seconds)
 	t.tv_sec += (time_t)seconds;
 	t.tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9);
 	return t;
+}
+
+/* A thread that is cancelled ends when it has left the call: what it waits for, writes or runs in here is
+ * with locks. Returns what unlock() takes. */
+static int lock(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&queue.lock);
+	return cancel;
+}
+
+static void unlock(int cancel)
+{
+	pthread_mutex_unlock(&queue.lock);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 /* ---- running a task; all functions are called with the lock ---- */
@@ -194,7 +212,7 @@ static uint64_t draw(void)
 static bool may_run(struct task *t)
 {
 	if (t->state == TASK_SUSPENDED)
-		return t->able || t->hung || t->timed || t->tried != queue.epoch;
+		return t->able || t->hung || t->cut || t->timed || t->tried != queue.epoch;
 	return t->state == TASK_QUEUED && task_ready(t) && (t->hung || op_ready(&t->op));
 }
 
@@ -290,9 +308,9 @@ static void wait_for_host(void)
 /* Waits until something has run; until NULL: however long it takes. False: it is past that time. */
 static bool wait_for_task(const struct timespec *until)
 {
-	if (until)
-		return !pthread_cond_timedwait(&queue.changed, &queue.lock, until);
-	return !pthread_cond_wait(&queue.changed, &queue.lock);
+	const struct timespec look = after(LOOK);
+
+	return !pthread_cond_timedwait(&queue.changed, &queue.lock, until ? until : &look) || !until;
 }
 
 /* Lets a task go on, or waits until something changes. False: nothing can run without the host, or what
@@ -425,7 +443,7 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	need(g, g);
 	if (mode == WAIT_DONE)
 		begin_wait();
-	while (!reached(g) && progress(g, mode, until))
+	while (!reached(g) && !leave_wanted() && progress(g, mode, until))
 		;
 	if (mode == WAIT_DONE)
 		end_wait();
@@ -444,11 +462,11 @@ static int take_late(int error)
 	return error;
 }
 
-static int wait_and_unlock(const struct goal *g, enum wait_mode mode)
+static int wait_and_unlock(const struct goal *g, enum wait_mode mode, int cancel)
 {
 	int error = take_late(wait_for(g, mode)), broken;
 
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 	if (error == cudaErrorNotReady)
 		return error;
 	broken = device_ready();
@@ -464,20 +482,24 @@ static bool forbidden(void)
 
 int engine_wait(struct task *t, enum wait_mode mode)
 {
+	int cancel;
+
 	if (forbidden())
 		return cudaErrorNotPermitted;
-	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode);
+	cancel = lock();
+	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode, cancel);
 }
 
 int engine_wait_all(int device)
 {
+	int cancel;
+
 	if (!device_session())
 		return 0;
 	if (forbidden())
 		return cudaErrorNotPermitted;
-	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
+	cancel = lock();
+	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE, cancel);
 }
 
 /* ---- suspended grids ---- */
@@ -497,8 +519,12 @@ static enum exec_resume wait_for_turn(struct task *t)
 	if (queue.busy == t)
 		queue.busy = NULL;
 	pthread_cond_broadcast(&queue.changed);
-	while (t->state == TASK_SUSPENDED)
+	while (t->state == TASK_SUSPENDED) {
+		t->cut = leave_wanted();
 		progress(NULL, WAIT_DONE, NULL);
+	}
+	if (t->cut)
+		return EXEC_GIVE_UP;
 	if (t->hung)
 		return EXEC_HUNG;
 	return t->vain && t->tried == queue.epoch ? EXEC_TIME : EXEC_CHANGED;
@@ -635,31 +661,36 @@ static void run_all(double seconds)
 
 void engine_still(void (*call)(void *user), void *user)
 {
-	pthread_mutex_lock(&queue.lock);
+	const int cancel = lock();
+
 	while (queue.busy)
 		pthread_cond_wait(&queue.changed, &queue.lock);
 	call(user);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 void engine_finish(void)
 {
+	int cancel;
+
 	if (!device_session() || running)
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	run_all(FINISH);
 	queue.ends = true;
 	while (queue.first && !queue.busy && !queue.functions)
 		progress(NULL, WAIT_DONE, NULL);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 	ipc_race_known(true); /* who waits for the process knows it, too */
 }
 
 void engine_leave(const struct image *im)
 {
+	int cancel;
+
 	if (!device_session() || running)
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	if (!queue.ends)
 		run_all(FINISH);
 	for (struct task *t = queue.first; t; t = t->next) {
@@ -670,7 +701,7 @@ void engine_leave(const struct image *im)
 		else
 			t->op.launch.func = NULL;
 	}
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 bool engine_pending(void)
@@ -687,11 +718,13 @@ bool engine_pending(void)
 
 void engine_try_all(void)
 {
+	int cancel;
+
 	if (running)
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 /* ---- the background ---- */
@@ -726,8 +759,9 @@ int engine_issued(void)
 {
 	struct goal all = { NULL, 0, -1 }, half = all;
 	bool full;
+	int cancel;
 
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	queue.calls++;
 	queue.moved = progress_seconds();
 	if (!engine.background)
@@ -739,8 +773,8 @@ int engine_issued(void)
 	if (full)
 		half.upto -= queue.n / 2;
 	if (forbidden() || (!full && !device_blocks())) {
-		pthread_mutex_unlock(&queue.lock);
+		unlock(cancel);
 		return 0;
 	}
-	return wait_and_unlock(full ? &half : &all, WAIT_DONE);
+	return wait_and_unlock(full ? &half : &all, WAIT_DONE, cancel);
 }

@@ -611,5 +611,6 @@ void guard_resume(void);
 void guard_update(void);
 /* The host, or the kernel for it, is about to access this memory. */
 void guard_touch(const void *at, size_t bytes, bool write);
+bool our_code(const void *pc); /* is it an address of this library? */
 
 #endif
