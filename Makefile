@@ -35,8 +35,8 @@ SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
 # for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects. fuzz.sh has it stop at the
 # first; without, all are listed.
 SANFLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fsanitize-recover=undefined -fno-omit-frame-pointer -O1
-# for `make coverage`
-SANFLAGS_cover = --coverage -O1
+# for `make coverage`: processes that end by _exit(), as copies that try a schedule do, count, too
+SANFLAGS_cover = --coverage -O1 -DCONSAN_COVERAGE
 SANFLAGS = $(SANFLAGS_$(SAN))
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -I. -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(if $(SAN),-DEXEC_STEP) $(CFLAGS)

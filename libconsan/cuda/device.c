@@ -387,6 +387,10 @@ _Noreturn void guard__exit(int status)
 		pthread_mutex_unlock(&queue.lock);
 		engine_finish();
 	}
+#ifdef CONSAN_COVERAGE
+	extern void __gcov_dump(void);
+	__gcov_dump();
+#endif
 	for (;;)
 		syscall(SYS_exit_group, status);
 }

@@ -84,6 +84,20 @@ Test(cuda, device)
 	expect("--allow-unchecked ./static device", 0, NULL);
 }
 
+/* Each error that cuda.h documents. */
+Test(cuda, wrong_arguments)
+{
+	static const char *const group[] = { "uninitialised", "streams", "events", "values", "capture",
+		"allocations", "attributes", "copies", "fills", "hints", "pools", "kernel_nodes",
+		"other_nodes", "any_node", "edges", "whole_graphs" };
+	char words[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(group); i++) {
+		snprintf(words, sizeof words, "--devices=2 --allow-unchecked ./refused %s", group[i]);
+		expect(words, 0, NULL);
+	}
+}
+
 Test(cuda, driver)
 {
 	expect("./driver module", 0, "1 of 1 kernel checked");
