@@ -80,7 +80,7 @@ $(BUILD)/tests/cuda/async: tests/cuda/async.cu
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/driver $(BUILD)/tests/cuda/refused $(BUILD)/tests/cuda/package: $(BUILD)/tests/cuda/%: tests/cuda/%.c
 	@mkdir -p $(@D)
-	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+	$(V)$(CC) -D_GNU_SOURCE -I. -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
 $(BUILD)/tests/cuda/ranks: tests/cuda/ranks.c | $(CUDA_STUB)
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)

@@ -1,5 +1,7 @@
 /* What the Python package asks of the process under consan-run (libconsan/cuda/python.c), without Python:
  * `package NAME`. Exit status 0: it gets what it asked for. */
+#include "libconsan/consan.h"
+
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -59,6 +61,20 @@ static int asks(void)
 	bool (*report)(void *, const char *, void *) = (bool (*)(void *, const char *, void *))
 		function("consan_write_report");
 	const char *(*version)(void) = (const char *(*)(void))function("consan_version");
+	struct consan_module *(*load)(void *, const char *, const void *, size_t, unsigned, struct consan_err *) =
+		(struct consan_module *(*)(void *, const char *, const void *, size_t, unsigned,
+			struct consan_err *))function("consan_load_image");
+	const struct consan_kernel *(*kernel)(struct consan_module *, const char *, struct consan_err *) =
+		(const struct consan_kernel *(*)(struct consan_module *, const char *, struct consan_err *))
+		function("consan_kernel");
+	enum consan_status (*launch_own)(void *, const struct consan_launch *, size_t, struct consan_err *) =
+		(enum consan_status (*)(void *, const struct consan_launch *, size_t, struct consan_err *))
+		function("consan_launch_sized");
+	void (*unload)(struct consan_module *) = (void (*)(struct consan_module *))function("consan_unload");
+	struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
+	struct consan_err e;
+	struct consan_module *own_module;
+	const void *args[1];
 	static char own[4096];
 	CUdeviceptr at;
 	void *c, *memory;
@@ -78,6 +94,12 @@ static int asks(void)
 	CHECK(errors(c) == 0 && findings(c) == 0);
 	memory = alloc(c, 64, 0);
 	CHECK(memory && !launch(memory));
+	own_module = load(c, "own", ptx, strlen(ptx), 0, &e);
+	CHECK(own_module && (l.kernel = kernel(own_module, "set", &e)));
+	args[0] = &memory;
+	l.args = args;
+	CHECK(launch_own(c, &l, sizeof l, &e) == CONSAN_OK && *(int *)memory == 7);
+	unload(own_module);
 	CHECK(release(c, memory) && !release(c, memory) && errors(c) == 0);
 	add(c, own, sizeof own);
 	CHECK(drop(c, own) && !drop(c, own));
