@@ -39,6 +39,15 @@ const _Atomic bool *leave_flag(void)
 	return &leave.wanted;
 }
 
+/* AddressSanitizer, in the program or in us, marks what lies between the variables of a frame. */
+static void forget_frames(void)
+{
+	extern void __asan_handle_no_return(void) __attribute__((weak));
+
+	if (__asan_handle_no_return)
+		__asan_handle_no_return();
+}
+
 #if defined(__x86_64__)
 /* ---- the stack ---- */
 
@@ -100,6 +109,7 @@ static uintptr_t target_of(const struct __jmp_buf_tag *env)
 
 _Noreturn static void return_from_signal(uintptr_t context)
 {
+	forget_frames();
 	__asm__ volatile("mov %0, %%rsp\n\tmov $15, %%eax\n\tsyscall" : : "r"(context) : "memory");
 	__builtin_unreachable();
 }
@@ -187,6 +197,7 @@ __attribute__((constructor)) static void find(void)
 _Noreturn static void go(struct leave *how)
 {
 	end_call_first(how);
+	forget_frames();
 	if (how->jump)
 		how->jump(how->env, how->value);
 	else
