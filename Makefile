@@ -35,8 +35,8 @@ SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
 # for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects. fuzz.sh has it stop at the
 # first; without, all are listed.
 SANFLAGS_fuzz = -fsanitize=fuzzer-no-link,address,undefined -fsanitize-recover=undefined -fno-omit-frame-pointer -O1
-# for `make coverage`
-SANFLAGS_cover = --coverage -O1
+# for `make coverage`: processes that end by _exit(), as copies that try a schedule do, count, too
+SANFLAGS_cover = --coverage -O1 -DCONSAN_COVERAGE
 SANFLAGS = $(SANFLAGS_$(SAN))
 CFLAGS_ALL = -std=c17 -D_GNU_SOURCE -I. -O2 -g -fPIC -fvisibility=hidden -pthread \
 	-ffp-contract=off -fno-math-errno -MMD -MP $(WARN) $(SANFLAGS) $(if $(SAN),-DEXEC_STEP) $(CFLAGS)
@@ -176,14 +176,16 @@ layers: $(OBJ) $(CUDA_OBJ) $(MAKERS_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 	$(V)nm -A $(filter-out $(BUILD)/rule_examples.o,$^) | awk -f tests/tools/calls.awk tests/tools/modules.txt -
 
 # Those that need no program and few seconds, for builds by other compilers and with sanitizers. Of the
-# specimens a few.
+# specimens a few, and random programs against the reference.
 FAST_TESTS = $(addprefix tests/unit/, base/base base/pool options/options event/event ptx/ptx origin/origin \
 	exec/exec exec/ops exec/lanes exec/num exec/tensor exec/tcgen05 exec/tcgen05_mma exec/reads exec/clc \
 	shadow/shadow shadow/global check/check check/litmus check/pairs check/tensor finding/banks finding/group \
 	finding/results finding/history reports/report reports/formats reports/exports session/consan)
 FAST_CASES = tests/cases/*/cs?01*.ptx
 check-fast: deps
-	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases
+	$(V)$(MAKE) --no-print-directory -j$(JOBS) $(FAST_TESTS:%=$(BUILD)/%) $(FUZZ_BIN) $(BUILD)/tests/cases/harness/cases \
+		$(CONFORM)
+	$(V)$(CONFORM) --seed=1 --count=48 >$(BUILD)/tests/conform/fast.txt 2>&1 || { cat $(BUILD)/tests/conform/fast.txt; exit 1; }
 	$(V)$(MAKE) --no-print-directory TESTS='$(FAST_TESTS)' check-unit
 	$(V)CASES='$(FAST_CASES)' $(BUILD)/tests/cases/harness/cases --filter cases/specimen
 	$(V)$(MAKE) --no-print-directory check-corpus

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 
 static struct {
@@ -46,16 +47,24 @@ static void *worker(void *unused)
 	return NULL;
 }
 
+/* Its signals are for the threads of the program: a handler may end the thread that it runs on, or jump. */
 static bool start_worker(void)
 {
+	static const int own_fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 	pthread_attr_t attr;
+	sigset_t all, old;
 	pthread_t id;
 	bool started;
 
+	sigfillset(&all);
+	for (size_t i = 0; i < sizeof own_fault / sizeof *own_fault; i++)
+		sigdelset(&all, own_fault[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	started = !pthread_create(&id, &attr, worker, NULL);
 	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return started;
 }
 

@@ -135,7 +135,8 @@ static int open_session(void)
 	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);
 	device.pid = getpid();
-	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone, device_runtime_call });
+	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone, device_runtime_call,
+		leave_flag });
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
 	atexit(finish);
@@ -145,13 +146,15 @@ static int open_session(void)
 
 int device_open(void)
 {
-	int error;
+	int error, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* not with the lock */
 	pthread_mutex_lock(&device.lock);
 	error = device.broken;
 	if (!device.c && !error)
 		error = open_session();
 	pthread_mutex_unlock(&device.lock);
+	pthread_setcancelstate(cancel, NULL);
 	return error;
 }
 
@@ -384,6 +387,10 @@ _Noreturn void guard__exit(int status)
 		pthread_mutex_unlock(&queue.lock);
 		engine_finish();
 	}
+#ifdef CONSAN_COVERAGE
+	extern void __gcov_dump(void);
+	__gcov_dump();
+#endif
 	for (;;)
 		syscall(SYS_exit_group, status);
 }

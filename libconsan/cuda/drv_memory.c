@@ -49,13 +49,14 @@ CUresult cuMemAllocAsync(CUdeviceptr *at, size_t bytes, CUstream stream)
 
 CUresult cuMemAllocManaged(CUdeviceptr *at, size_t bytes, unsigned flags)
 {
-	return alloc(at, bytes, CONSAN_MEM_MANAGED);
+	return flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST
+		? alloc(at, bytes, CONSAN_MEM_MANAGED) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *at, size_t *pitch, size_t width, size_t rows,
 	unsigned element)
 {
-	int error = drv_ready();
+	int error = element == 4 || element == 8 || element == 16 ? drv_ready() : cudaErrorInvalidValue;
 
 	return drv(error ? error : mem_alloc_pitch((void **)at, pitch, width, rows));
 }
@@ -114,7 +115,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *at, unsigned fl
 	int error = device && !flags ? drv_ready() : cudaErrorInvalidValue;
 
 	if (!error)
-		error = mem_check(at, 1);
+		error = mem_check_host(at);
 	if (!error)
 		*device = (uintptr_t)at;
 	return drv(error);
@@ -197,8 +198,19 @@ static int attribute(void *to, CUpointer_attribute a, CUdeviceptr at)
 		*(unsigned long long *)to = (uintptr_t)base;
 		return 0;
 	default:
-		return cudaErrorNotSupported;
+		return (unsigned)a - 1 < CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ? cudaErrorNotSupported
+			: cudaErrorInvalidValue;
 	}
+}
+
+/* What an attribute that does not apply is. */
+static void clear_attribute(void *to, CUpointer_attribute a)
+{
+	const bool wide = a == CU_POINTER_ATTRIBUTE_CONTEXT || a == CU_POINTER_ATTRIBUTE_DEVICE_POINTER
+		|| a == CU_POINTER_ATTRIBUTE_HOST_POINTER || a == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
+		|| a == CU_POINTER_ATTRIBUTE_RANGE_SIZE || a == CU_POINTER_ATTRIBUTE_BUFFER_ID;
+
+	memset(to, 0, wide ? sizeof(CUdeviceptr) : sizeof(unsigned));
 }
 
 CUresult cuPointerGetAttribute(void *to, CUpointer_attribute a, CUdeviceptr at)
@@ -219,14 +231,15 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *a, void **to, C
 		error = device_ready();
 	for (unsigned i = 0; i < n && !error; i++)
 		if (attribute(to[i], a[i], at))
-			*(unsigned *)to[i] = 0;
+			clear_attribute(to[i], a[i]);
 	return drv(error);
 }
 
 /* Only CU_POINTER_ATTRIBUTE_SYNC_MEMOPS can be set; all copies are synchronous. */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdeviceptr at)
 {
-	return a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? ready(0) : CUDA_ERROR_INVALID_VALUE;
+	return a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && value ? ready(mem_check(host(at), 1))
+		: CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- copies ---- */
@@ -417,22 +430,25 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
 	return cuMemcpy3DPeerAsync(p, NULL);
 }
 
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
-	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, CUstream stream)
-{
-	CUresult error = dst && src && bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-	for (size_t i = 0; i < n && !error; i++)
-		error = cuMemcpyAsync(dst[i], src[i], bytes[i], stream);
-	return error;
-}
-
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
 	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, size_t *failed, CUstream stream)
 {
+	CUresult error = dst && src && bytes && n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+
 	if (failed)
 		*failed = SIZE_MAX; /* not one of them */
-	return cuMemcpyBatchAsync_v2(dst, src, bytes, n, attributes, index, nattributes, stream);
+	for (size_t i = 0; i < n && !error; i++) {
+		error = cuMemcpyAsync(dst[i], src[i], bytes[i], stream);
+		if (error && failed)
+			*failed = i;
+	}
+	return error;
+}
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
+	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, CUstream stream)
+{
+	return cuMemcpyBatchAsync(dst, src, bytes, n, attributes, index, nattributes, NULL, stream);
 }
 
 /* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
@@ -474,31 +490,58 @@ FILLS(32, unsigned)
 
 /* ---- hints and pools ---- */
 
+/* Memory of the device, too, as the runtime's calls do; a device that is -1 is the host. */
+static CUresult hint(CUdeviceptr at, size_t n, CUdevice device, CUstream stream)
+{
+	int error = drv_ready();
+
+	if (!error)
+		error = !stream_of(stream) ? cudaErrorInvalidResourceHandle
+			: device == CU_DEVICE_CPU ? 0 : device_check(device);
+	return drv(error ? error : n ? mem_check(host(at), n) : cudaErrorInvalidValue);
+}
+
+static CUdevice device_at(CUmemLocation where)
+{
+	return where.type == CU_MEM_LOCATION_TYPE_DEVICE ? where.id : CU_DEVICE_CPU;
+}
+
 CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t n, CUdevice device, CUstream stream)
 {
-	return ready(0);
+	return hint(at, n, device, stream);
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t n, CUmemLocation where, unsigned flags,
 	CUstream stream)
 {
-	return ready(0);
+	return flags ? CUDA_ERROR_INVALID_VALUE : hint(at, n, device_at(where), stream);
+}
+
+/* Of some advice the device is ignored. */
+static bool names_device(CUmem_advise advice)
+{
+	return advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY
+		&& advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
 }
 
 CUresult cuMemAdvise(CUdeviceptr at, size_t n, CUmem_advise advice, CUdevice device)
 {
-	return ready(0);
+	if ((unsigned)advice - 1 >= CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+		return CUDA_ERROR_INVALID_VALUE;
+	return hint(at, n, names_device(advice) ? device : CU_DEVICE_CPU, NULL);
 }
 
 CUresult cuMemAdvise_v2(CUdeviceptr at, size_t n, CUmem_advise advice, CUmemLocation where)
 {
-	return ready(0);
+	return cuMemAdvise(at, n, advice, device_at(where));
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
 	if (!pool || !properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (drv_initialised())
+		return drv(drv_initialised());
 	return drv(pool_new((struct pool **)pool, properties->location.id));
 }
 
@@ -527,8 +570,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *at, size_t bytes, CUmemoryPool poo
 	int error = stream_ready(stream);
 
 	if (!error)
-		error = at ? mem_alloc_async((void **)at, bytes, pool_of(pool), stream_of(stream))
-			: cudaErrorInvalidValue;
+		error = at && bytes && pool_of(pool) ? mem_alloc_async((void **)at, bytes, pool_of(pool),
+			stream_of(stream)) : cudaErrorInvalidValue;
 	return drv(error);
 }
 

@@ -41,7 +41,8 @@ CUresult cuStreamQuery(CUstream stream)
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-	return after_ready(stream_wait(stream, event, flags & CU_EVENT_WAIT_EXTERNAL));
+	return after_ready(flags > CU_EVENT_WAIT_EXTERNAL ? cudaErrorInvalidValue
+		: stream_wait(stream, event, flags));
 }
 
 /* The stream; NULL: *error is set. */
@@ -136,12 +137,12 @@ CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *gree
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback call, void *user, unsigned flags)
 {
-	return after_ready(stream_callback(stream, NULL, call, user));
+	return after_ready(flags ? cudaErrorInvalidValue : stream_callback(stream, NULL, call, user));
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t n, unsigned flags)
 {
-	return after_ready(0);
+	return after_ready(stream_of(stream) ? mem_attach((void *)at, n, flags) : cudaErrorInvalidResourceHandle);
 }
 
 /* ---- events ---- */
@@ -165,7 +166,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
-	return after_ready(cuda_event_record(event, stream, flags & CU_EVENT_RECORD_EXTERNAL));
+	return after_ready(flags > CU_EVENT_RECORD_EXTERNAL ? cudaErrorInvalidValue
+		: cuda_event_record(event, stream, flags));
 }
 
 CUresult cuEventQuery(CUevent event)
@@ -190,9 +192,15 @@ CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 
 /* ---- capture ---- */
 
+static bool capture_mode(CUstreamCaptureMode mode)
+{
+	return (unsigned)mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
-	return after_ready(stream_capture_begin(stream, NULL, NULL, 0));
+	return after_ready(capture_mode(mode) ? stream_capture_begin(stream, NULL, NULL, 0)
+		: cudaErrorInvalidValue);
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
@@ -238,7 +246,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	static _Thread_local CUstreamCaptureMode now;
 	CUstreamCaptureMode old = now;
 
-	if (!mode)
+	if (!mode || !capture_mode(*mode))
 		return CUDA_ERROR_INVALID_VALUE;
 	now = *mode;
 	*mode = old;
@@ -250,15 +258,15 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 {
 	struct graph *g = graph_of(graph);
 
-	return after_ready(g ? stream_capture_begin(stream, g, (const void *const *)after,
-		nafter) : cudaErrorInvalidValue);
+	return after_ready(g && capture_mode(mode) ? stream_capture_begin(stream, g,
+		(const void *const *)after, nafter) : cudaErrorInvalidValue);
 }
 
 CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *nodes,
 	const CUgraphEdgeData *edge, size_t n, unsigned flags)
 {
-	return after_ready(stream_capture_depend(stream, (const void *const *)nodes, n,
-		flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	return after_ready(flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES ? cudaErrorInvalidValue
+		: stream_capture_depend(stream, (const void *const *)nodes, n, flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *nodes, size_t n, unsigned flags)
@@ -274,19 +282,27 @@ static int issue_value(CUstream stream, enum op_kind kind, CUdeviceptr at, uint6
 	struct op op = { .kind = kind, .value = { (void *)at, value, bytes, condition } };
 	int error = drv_ready();
 
+	if (!error && !stream_of(stream))
+		error = cudaErrorInvalidResourceHandle;
 	if (!error)
 		error = value_check(&op.value);
 	return error ? error : stream_issue(stream, &op, false);
 }
 
+static int issue_write(CUstream stream, CUdeviceptr at, uint64_t value, unsigned bytes, unsigned flags)
+{
+	return flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER ? cudaErrorInvalidValue
+		: issue_value(stream, OP_WRITE, at, value, bytes, 0);
+}
+
 CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags)
 {
-	return drv(issue_value(stream, OP_WRITE, to, value, 4, 0));
+	return drv(issue_write(stream, to, value, 4, flags));
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned flags)
 {
-	return drv(issue_value(stream, OP_WRITE, to, value, 8, 0));
+	return drv(issue_write(stream, to, value, 8, flags));
 }
 
 /* Without the flag that flushes remote writes: there are none. */
@@ -321,9 +337,11 @@ static int issue_one(CUstream stream, const CUstreamBatchMemOpParams *p)
 		return issue_wait(stream, p->waitValue.address, p->waitValue.value64, 8,
 			p->waitValue.flags);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value, 4, 0);
+		return issue_write(stream, p->writeValue.address, p->writeValue.value, 4,
+			p->writeValue.flags);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return issue_value(stream, OP_WRITE, p->writeValue.address, p->writeValue.value64, 8, 0);
+		return issue_write(stream, p->writeValue.address, p->writeValue.value64, 8,
+			p->writeValue.flags);
 	case CU_STREAM_MEM_OP_BARRIER: /* they are in order */
 	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
 		return 0;
@@ -345,7 +363,7 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned n, CUstreamBatchMemOpPa
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
-	int error = graph ? drv_ready() : cudaErrorInvalidValue;
+	int error = graph && !flags ? drv_ready() : cudaErrorInvalidValue;
 
 	if (!error)
 		*graph = (CUgraph)graph_new();
@@ -381,7 +399,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 {
 	struct graph *g = graph_of(graph);
 
-	if (!g || !exec)
+	if (!g || !exec || flags > GRAPH_INSTANTIATE_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	*exec = (CUgraphExec)graph_dup(g, true);
 	return CUDA_SUCCESS;
@@ -463,21 +481,17 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned c
 	return drv(g ? graph_drop(g, object, count) : cudaErrorInvalidValue);
 }
 
-/* The memory of graphs is not counted. */
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
 {
-	if (device || !value)
-		return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
-	*(cuuint64_t *)value = 0;
-	return CUDA_SUCCESS;
+	return drv(graph_memory_attribute(device, (int)a, value, false));
 }
 
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
 {
-	return device ? CUDA_ERROR_INVALID_DEVICE : value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return drv(graph_memory_attribute(device, (int)a, value, true));
 }
 
 CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
-	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+	return drv(device_check(device));
 }

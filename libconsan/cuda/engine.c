@@ -5,6 +5,7 @@
 #include "engine.h"
 
 #define RETRY_MOST 0.02 /* seconds until suspended grids look again for what the host did, at most */
+#define LOOK 0.05       /* seconds until a wait looks whether a handler wants to leave it */
 
 static uint64_t rng;
 static double retry; /* seconds until they look; each time twice as long */
@@ -49,7 +50,7 @@ static uint64_t draw(void)
 bool engine_may_run(struct task *t)
 {
 	if (t->state == TASK_SUSPENDED)
-		return t->able || t->hung || t->timed || t->tried != queue.epoch;
+		return t->able || t->hung || t->cut || t->timed || t->tried != queue.epoch;
 	return t->state == TASK_QUEUED && task_ready(t) && (t->hung || op_ready(&t->op));
 }
 
@@ -141,9 +142,9 @@ static void wait_for_host(void)
 /* Waits until something has run; until NULL: however long it takes. False: it is past that time. */
 static bool wait_for_task(const struct timespec *until)
 {
-	if (until)
-		return !pthread_cond_timedwait(&queue.changed, &queue.lock, until);
-	return !pthread_cond_wait(&queue.changed, &queue.lock);
+	const struct timespec look = deadline_in(LOOK);
+
+	return !pthread_cond_timedwait(&queue.changed, &queue.lock, until ? until : &look) || !until;
 }
 
 bool engine_step(const void *me, enum wait_mode mode, const struct timespec *until)

@@ -52,7 +52,7 @@ int graph_add(struct graph *g, struct op *op, const void *const *after, size_t n
 	size_t i;
 
 	for (i = 0; i < nafter; i++) {
-		if (!own_node(g, after[i])) {
+		if (!after || !own_node(g, after[i])) {
 			op_free(op);
 			return cudaErrorInvalidValue;
 		}

@@ -1,7 +1,7 @@
 /* guard_calls: system calls on memory that guard.c protects. The linker gives the
  * functions the names of those of the C library, before which they are preloaded; they first check
  * the access and free the pages. */
-#include "internal.h"
+#include "queue.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@ static void touch_all(const struct iovec *v, int n, bool write)
 		guard_touch(v[i].iov_base, v[i].iov_len, write);
 }
 
-/* Is it an address of this object? Our own calls have our locks. */
-static bool ours(const void *pc)
+/* Our own calls have our locks. */
+bool our_code(const void *pc)
 {
 	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 	extern const char _end[] __attribute__((visibility("hidden")));
@@ -27,12 +27,12 @@ static bool ours(const void *pc)
 
 #define CALL(type, name, parameters, arguments, touches) \
 	__attribute__((visibility("default"))) type guard_##name parameters; \
-	type guard_##name parameters \
+	LEAVE_AT_ONCE type guard_##name parameters \
 	{ \
 		static type (*next) parameters; \
 		if (!next) \
 			next = (type (*) parameters)dlsym(RTLD_NEXT, #name); \
-		if (!ours(__builtin_return_address(0))) { \
+		if (!our_code(__builtin_return_address(0))) { \
 			touches \
 		} \
 		return next arguments; \

@@ -23,6 +23,23 @@ static struct {
 	pthread_cond_t issued;
 } background = { .issued = PTHREAD_COND_INITIALIZER };
 
+/* A thread that is cancelled ends when it has left the call: what it waits for, writes or runs in here is
+ * with locks. Returns what unlock() takes. */
+static int lock(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&queue.lock);
+	return cancel;
+}
+
+static void unlock(int cancel)
+{
+	pthread_mutex_unlock(&queue.lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* The task; or (NULL) all tasks of a device (-1: of any) up to this number. */
 struct goal { struct task *task; uint64_t upto; int device; };
 
@@ -129,7 +146,7 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	mark_needed(g, g);
 	if (mode == WAIT_DONE)
 		begin_wait();
-	while (!reached(g) && engine_step(g, mode, until))
+	while (!reached(g) && !leave_wanted() && engine_step(g, mode, until))
 		;
 	if (mode == WAIT_DONE)
 		end_wait();
@@ -148,11 +165,11 @@ static int take_async_error(int error)
 	return error;
 }
 
-static int wait_and_unlock(const struct goal *g, enum wait_mode mode)
+static int wait_and_unlock(const struct goal *g, enum wait_mode mode, int cancel)
 {
 	int error = take_async_error(wait_for(g, mode)), broken;
 
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 	if (error == cudaErrorNotReady)
 		return error;
 	broken = device_ready();
@@ -168,20 +185,24 @@ static bool in_operation(void)
 
 int engine_wait(struct task *t, enum wait_mode mode)
 {
+	int cancel;
+
 	if (in_operation())
 		return cudaErrorNotPermitted;
-	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode);
+	cancel = lock();
+	return wait_and_unlock(&(struct goal){ t, 0, -1 }, mode, cancel);
 }
 
 int engine_wait_all(int device)
 {
+	int cancel;
+
 	if (!device_session())
 		return 0;
 	if (in_operation())
 		return cudaErrorNotPermitted;
-	pthread_mutex_lock(&queue.lock);
-	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE);
+	cancel = lock();
+	return wait_and_unlock(&(struct goal){ NULL, queue.issued, device }, WAIT_DONE, cancel);
 }
 
 /* ---- the end of the process, of its kernels, of device work ---- */
@@ -209,31 +230,36 @@ static void run_for(double seconds)
 
 void engine_still(void (*call)(void *user), void *user)
 {
-	pthread_mutex_lock(&queue.lock);
+	const int cancel = lock();
+
 	while (queue.busy)
 		pthread_cond_wait(&queue.changed, &queue.lock);
 	call(user);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 void engine_finish(void)
 {
+	int cancel;
+
 	if (!device_session() || engine_running())
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	run_for(END_LIMIT);
 	queue.ends = true;
 	while (queue.first && !queue.busy && !queue.functions)
 		engine_step(NULL, WAIT_DONE, NULL);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 	ipc_race_known(true); /* who waits for the process knows it, too */
 }
 
 void engine_leave(const struct image *im)
 {
+	int cancel;
+
 	if (!device_session() || engine_running())
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	if (!queue.ends)
 		run_for(END_LIMIT);
 	for (struct task *t = queue.first; t; t = t->next) {
@@ -244,7 +270,7 @@ void engine_leave(const struct image *im)
 		else
 			t->op.launch.func = NULL;
 	}
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 bool engine_pending(void)
@@ -261,11 +287,13 @@ bool engine_pending(void)
 
 void engine_try_all(void)
 {
+	int cancel;
+
 	if (engine_running())
 		return;
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
-	pthread_mutex_unlock(&queue.lock);
+	unlock(cancel);
 }
 
 /* ---- the background thread ---- */
@@ -300,8 +328,9 @@ int engine_issued(void)
 {
 	struct goal all = { NULL, 0, -1 }, half = all;
 	bool full;
+	int cancel;
 
-	pthread_mutex_lock(&queue.lock);
+	cancel = lock();
 	queue.calls++;
 	queue.moved = progress_seconds();
 	if (!background.started)
@@ -313,8 +342,8 @@ int engine_issued(void)
 	if (full)
 		half.upto -= queue.n / 2;
 	if (in_operation() || (!full && !device_blocks())) {
-		pthread_mutex_unlock(&queue.lock);
+		unlock(cancel);
 		return 0;
 	}
-	return wait_and_unlock(full ? &half : &all, WAIT_DONE);
+	return wait_and_unlock(full ? &half : &all, WAIT_DONE, cancel);
 }

@@ -232,10 +232,11 @@ static int load_form(struct image *im)
 /* What fails on one device fails on all, which are alike. */
 static int load_on(struct image *im, int device)
 {
-	int error = device_ready();
+	int error = device_ready(), cancel;
 
 	if (error)
 		return error;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* not with the lock */
 	pthread_mutex_lock(&lock);
 	for (int d = 0; d < CONSAN_DEVICES && im->state[device] < 0; d++)
 		if (im->state[d] > 0)
@@ -246,6 +247,7 @@ static int load_on(struct image *im, int device)
 	}
 	error = im->state[device];
 	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
 	return error;
 }
 

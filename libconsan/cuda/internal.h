@@ -205,6 +205,9 @@ void mem_uncount(int device, size_t bytes);
 void mem_of_other_process(void);
 /* 0 if [at, at + bytes) lies in one allocation that the GPU can access. */
 int mem_check(const void *at, size_t bytes);
+int mem_check_host(const void *at); /* is it of host or managed memory? */
+/* cudaStreamAttachMemAsync(), which has no effect */
+int mem_attach(const void *at, size_t bytes, unsigned flags);
 
 /* A copy of `depth` slices of `height` rows of `width` bytes. */
 struct copy {
@@ -514,6 +517,9 @@ bool graph_covers(const struct graph *g, struct node *const *front, size_t n, co
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
+enum { GRAPH_INSTANTIATE_FLAGS = 15 }; /* all of them */
+/* An attribute of the memory of graphs, which is not counted. */
+int graph_memory_attribute(int device, int attribute, void *value, bool set);
 /* Memory of a graph: it exists from the call on until the program frees it, or the last copy of the
  * graph is gone. */
 int graph_alloc(struct graph *g, size_t bytes, struct op *op);
@@ -611,5 +617,6 @@ void guard_resume(void);
 void guard_update(void);
 /* The host, or the kernel for it, is about to access this memory. */
 void guard_touch(const void *at, size_t bytes, bool write);
+bool our_code(const void *pc); /* is it an address of this library? */
 
 #endif

@@ -3,6 +3,7 @@
  * process of the same user opens it. An event is a page with counters. */
 #include "queue.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct handle {
 	uint64_t inode, bytes;
 };
 _Static_assert(sizeof(struct handle) <= sizeof(cudaIpcMemHandle_t), "it fits");
+static const char memory_file[] = "consan-ipc", event_file[] = "consan-event";
 static const char memory_magic[8] = "consanM", event_magic[8] = "consanE";
 
 struct ipc_memory {
@@ -93,16 +95,20 @@ static int make_file(const char *name, size_t n, uint64_t *inode)
 	return -1;
 }
 
-/* Opens the file of a handle; -1: its process has ended, or is not of this user. */
-static int open_file(const struct handle *h)
+/* Opens the file of a handle, which has n bytes and was made by make_file(); -1: its process has ended, or
+ * is not of this user. A handle may come from anywhere. */
+static int open_file(const struct handle *h, const char *name, size_t n)
 {
-	char path[64];
+	char path[64], link[64] = "", expected[64];
 	struct stat is;
 	int fd;
 
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
+	snprintf(expected, sizeof expected, "/memfd:%s (deleted)", name);
+	if (readlink(path, link, sizeof link - 1) < 0 || strcmp(link, expected))
+		return -1;
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0 && !fstat(fd, &is) && is.st_ino == h->inode)
+	if (fd >= 0 && !fstat(fd, &is) && is.st_ino == h->inode && is.st_size == (off_t)n)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -118,7 +124,7 @@ static void make_shared(void *user)
 	const size_t n = span(m->bytes);
 	char *copy;
 
-	m->fd = make_file("consan-ipc", n + span(ipc_log_bytes()), &m->inode);
+	m->fd = make_file(memory_file, n + span(ipc_log_bytes()), &m->inode);
 	if (m->fd < 0)
 		return;
 	copy = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
@@ -208,7 +214,8 @@ int ipc_open(const void *handle, struct exec_access *pool, void **out)
 			pthread_mutex_unlock(&lock);
 			return 0;
 		}
-	m = (struct ipc_memory){ .bytes = h->bytes, .inode = h->inode, .opened = 1, .fd = open_file(h) };
+	m = (struct ipc_memory){ .bytes = h->bytes, .inode = h->inode, .opened = 1,
+		.fd = open_file(h, memory_file, span(h->bytes) + span(ipc_log_bytes())) };
 	m.at = m.fd < 0 ? MAP_FAILED
 		: mmap(NULL, span(m.bytes), PROT_READ | PROT_WRITE, MAP_SHARED, m.fd, 0);
 	if (m.at == MAP_FAILED) {
@@ -291,7 +298,36 @@ bool ipc_released(void *at)
 /* Shared by the processes. */
 struct ipc_event {
 	_Atomic uint64_t issued, done; /* records */
+	_Atomic int32_t recorder;      /* the process that issued the last one */
 };
+
+/* Has it ended, reaped or not? */
+static bool has_ended(int pid)
+{
+	char path[40], line[512] = "";
+	const char *name_end;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT;
+	name_end = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return name_end && (!strncmp(name_end, ") Z", 3) || !strncmp(name_end, ") X", 3));
+}
+
+/* Is the record with this number done, or will it never be? The work of a process ends with it. */
+static bool is_over(const struct ipc_event *e, uint64_t number)
+{
+	return atomic_load(&e->done) >= number || has_ended(atomic_load(&e->recorder));
+}
+
+static void wait_until_over(const struct ipc_event *e, uint64_t number)
+{
+	while (atomic_load(&e->done) < number && !is_over(e, number))
+		usleep(100);
+}
 
 int ipc_export_event(const void *event, void *out)
 {
@@ -328,7 +364,7 @@ int ipc_new_event(struct cuda_event *m)
 {
 	if (!(m->flags & cudaEventDisableTiming))
 		return cudaErrorInvalidValue;
-	m->shared_fd = make_file("consan-event", PAGE, &m->shared_inode);
+	m->shared_fd = make_file(event_file, PAGE, &m->shared_inode);
 	return map_event(m) ? 0 : cudaErrorMemoryAllocation;
 }
 
@@ -348,7 +384,7 @@ int ipc_open_event(const void *handle, struct cuda_event **out)
 	if (error)
 		return error;
 	m->flags = h->flags;
-	m->shared_fd = open_file(h);
+	m->shared_fd = open_file(h, event_file, PAGE);
 	m->shared_inode = h->inode;
 	if (!map_event(m)) {
 		cuda_event_free(m);
@@ -400,8 +436,7 @@ static void wait_for_others(void *user)
 {
 	struct step *s = user;
 
-	while (atomic_load(&s->event->done) < s->number)
-		usleep(100);
+	wait_until_over(s->event, s->number);
 	end_step(s);
 }
 
@@ -410,6 +445,7 @@ int ipc_record(struct cuda_event *m, const void *stream)
 	struct op op = { .kind = OP_HOST };
 
 	m->recorded_as = atomic_fetch_add(&m->shared->issued, 1) + 1;
+	atomic_store(&m->shared->recorder, getpid());
 	op.host.call = signal_others;
 	op.host.user = new_step(m, m->recorded_as);
 	op.host.always = op.host.ours = true;
@@ -438,11 +474,9 @@ int ipc_sync(const struct cuda_event *m, bool query)
 {
 	const uint64_t number = atomic_load(&m->shared->issued);
 
-	while (atomic_load(&m->shared->done) < number) {
-		if (query)
-			return cudaErrorNotReady;
-		usleep(100);
-	}
+	if (query && !is_over(m->shared, number))
+		return cudaErrorNotReady;
+	wait_until_over(m->shared, number);
 	for (int d = 0; d < device_count(); d++)
 		hb_device_waited(d);
 	return device_ready();

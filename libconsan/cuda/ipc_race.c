@@ -10,6 +10,7 @@
  * process more. Once there is one of these, nothing is compared any more, which a remark says. */
 #include "queue.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -48,7 +49,7 @@ static bool lock_log(struct ipc_log *l)
 	for (unsigned i = 0; i < SPINS; i++) {
 		if (atomic_compare_exchange_weak(&l->owner, &free, (int32_t)getpid()))
 			return true;
-		if (free && kill(free, 0))
+		if (free && kill(free, 0) && errno == ESRCH)
 			atomic_compare_exchange_strong(&l->owner, &free, 0); /* it has ended */
 		free = 0;
 		sched_yield();
@@ -181,8 +182,12 @@ static void compare(const struct watched *w, const struct order_side *by, struct
 	unsigned kept = 0;
 	bool found = false;
 
-	if (atomic_load(&l->others) || !lock_log(l))
+	if (atomic_load(&l->others))
 		return;
+	if (!lock_log(l)) { /* what is missing here could hide races from all */
+		atomic_store(&l->others, true);
+		return;
+	}
 	snprintf(mine.kernel, sizeof mine.kernel, "%s", by->call.kernel ? by->call.kernel : "");
 	snprintf(mine.call, sizeof mine.call, "%s", by->call.name);
 	snprintf(mine.line, sizeof mine.line, "%s", by->line);
@@ -200,7 +205,9 @@ static void compare(const struct watched *w, const struct order_side *by, struct
 			struct order_side side = *by;
 
 			found = true;
-			other = *race;
+			other = *race; /* which another process may have written at random */
+			other.kernel[sizeof other.kernel - 1] = other.call[sizeof other.call - 1] =
+				other.line[sizeof other.line - 1] = 0;
 			side.site = range[i].site;
 			report(&side, &mine, &other, base + (mine.from > other.from ? mine.from : other.from),
 				(mine.to < other.to ? mine.to : other.to)

@@ -1,7 +1,7 @@
 /* launch: launches with their parameters and limits, occupancy, function attributes. Refuses
  * what the emulated GPU would refuse, with the same error. */
 #include "libconsan/event/event.h"
-#include "internal.h"
+#include "queue.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -288,8 +288,11 @@ int launch_run(const struct launch *l, struct order_op *op)
 	case CONSAN_FAULT:
 		device_fault(device, fault_error(consan_fault(device_session())));
 		return 0;
-	case CONSAN_HANG:
 	case CONSAN_STOPPED:
+		if (leave_wanted())
+			return 0;
+		/* fall through */
+	case CONSAN_HANG:
 		device_fault(device, cudaErrorLaunchTimeout);
 		return 0;
 	case CONSAN_UNCHECKED:

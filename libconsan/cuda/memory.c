@@ -120,9 +120,10 @@ static void keep_flags(const void *at, unsigned flags)
 	handle_put(at, HANDLE_HOST, (void *)(uintptr_t)(flags + 1));
 }
 
+/* Portable, mapped and write-combined are flags of cudaHostAlloc(). */
 int mem_alloc_host(void **at, size_t bytes, unsigned flags)
 {
-	int error = mem_alloc(at, bytes, CONSAN_MEM_HOST);
+	int error = flags > 7 ? cudaErrorInvalidValue : mem_alloc(at, bytes, CONSAN_MEM_HOST);
 
 	if (!error && *at)
 		keep_flags(*at, flags | cudaHostAllocMapped);
@@ -258,7 +259,7 @@ int mem_register(void *at, size_t bytes, unsigned flags)
 
 	if (error)
 		return error;
-	if (!at || !bytes)
+	if (!at || !bytes || flags > 15)
 		return cudaErrorInvalidValue;
 	if (!mem_check(at, 1))
 		return cudaErrorHostMemoryAlreadyRegistered;
@@ -310,6 +311,28 @@ void mem_info_at(int place, size_t *used, size_t *total)
 	for (int d = 0; d < device_count(); d++)
 		if (device_place(d) == place)
 			*used = in_use[d];
+}
+
+int mem_check_host(const void *at)
+{
+	enum consan_mem kind;
+	uint64_t bytes;
+	void *base;
+
+	return consan_mem_find(device_session(), at, &base, &bytes, &kind) && kind != CONSAN_MEM_DEVICE ? 0
+		: cudaErrorInvalidValue;
+}
+
+int mem_attach(const void *at, size_t bytes, unsigned flags)
+{
+	enum consan_mem kind;
+	uint64_t whole;
+	void *base;
+
+	if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost && flags != cudaMemAttachSingle)
+		return cudaErrorInvalidValue;
+	return consan_mem_find(device_session(), at, &base, &whole, &kind) && kind == CONSAN_MEM_MANAGED
+		&& (!bytes || bytes == whole) ? 0 : cudaErrorInvalidValue;
 }
 
 /* Mappings may lie side by side. */

@@ -54,6 +54,7 @@ struct task {
 	bool vain;                   /* suspended: time may let it go on (EXEC_PAUSE_VAIN) ... */
 	bool timed;                  /* ... and nothing else will */
 	bool hung;                   /* nothing can let it go on: it is to end */
+	bool cut;                    /* its thread is to leave it (leave.c) */
 	bool ours;                   /* it runs on a thread of ours */
 	bool mark;                   /* of the algorithm that runs */
 	double done_at;              /* when it ended, in seconds of CLOCK_MONOTONIC */
@@ -147,6 +148,14 @@ struct task *engine_running(void);
 enum exec_resume engine_pause(enum exec_pause why, bool changed);
 /* No other task can run that does not depend on it, and the host waits. */
 bool engine_alone(void);
+
+/* ---- leave.c ---- */
+
+/* A handler of a signal wants this thread to leave the call that it interrupted. */
+bool leave_wanted(void);
+const _Atomic bool *leave_flag(void); /* where that is; valid as long as the thread exists */
+/* Of a function that only calls one of the C library, and may be left at any time. */
+#define LEAVE_AT_ONCE __attribute__((section("leave_at_once")))
 
 /* ---- deadlock.c; both are called with the lock ---- */
 

@@ -10,7 +10,7 @@ cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
 {
 	int error = device_ready();
 
-	if (error || !graph)
+	if (error || !graph || flags)
 		return rt(error ? error : cudaErrorInvalidValue);
 	*graph = (cudaGraph_t)graph_new();
 	return cudaSuccess;
@@ -221,6 +221,8 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
 	case cudaGraphNodeTypeConditional:
 		return add_conditional(node, graph, after, nafter, &p->conditional);
 	default:
+		if ((unsigned)p->type >= cudaGraphNodeTypeCount)
+			return rt(cudaErrorInvalidValue);
 		remark(REMARK_CALL_UNSUPPORTED, "cudaGraphAddNode of a node of type %d", (int)p->type);
 		return rt(cudaErrorNotSupported);
 	}
@@ -508,11 +510,16 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
 	return set_checked(graph_exec_node(exec, node), &op, 0);
 }
 
+static bool can_be_disabled(const struct node *n)
+{
+	return n->op.kind == OP_LAUNCH || n->op.kind == OP_COPY || n->op.kind == OP_FILL;
+}
+
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, unsigned on)
 {
 	struct node *n = graph_exec_node(exec, node);
 
-	if (!n)
+	if (!n || !can_be_disabled(n))
 		return rt(cudaErrorInvalidValue);
 	n->off = !on;
 	return cudaSuccess;
@@ -522,7 +529,7 @@ cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
 {
 	struct node *n = graph_exec_node(exec, node);
 
-	if (!n || !on)
+	if (!n || !on || !can_be_disabled(n))
 		return rt(cudaErrorInvalidValue);
 	*on = !n->off;
 	return cudaSuccess;
@@ -530,6 +537,7 @@ cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
 
 /* ---- running ---- */
 
+/* That of CUDA 11 has other parameters from the third on. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
 	struct graph *g = graph_of(graph);
@@ -543,7 +551,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
 	unsigned long long flags)
 {
-	return cudaGraphInstantiate(exec, graph, flags);
+	return flags > GRAPH_INSTANTIATE_FLAGS ? rt(cudaErrorInvalidValue)
+		: cudaGraphInstantiate(exec, graph, flags);
 }
 
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
@@ -553,7 +562,7 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t gr
 		return rt(cudaErrorInvalidValue);
 	p->result_out = cudaGraphInstantiateSuccess;
 	p->errNode_out = NULL;
-	return cudaGraphInstantiate(exec, graph, p->flags);
+	return cudaGraphInstantiateWithFlags(exec, graph, p->flags);
 }
 
 /* Later launches run the operations that the source graph has now. */

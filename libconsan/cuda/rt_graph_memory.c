@@ -32,21 +32,34 @@ cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t objec
 	return rt(g ? graph_drop(g, object, count) : cudaErrorInvalidValue);
 }
 
-/* The memory of graphs is not counted. */
+/* What was used most can be set to 0. */
+int graph_memory_attribute(int device, int attribute, void *value, bool set)
+{
+	int error = device_check(device);
+
+	if (error)
+		return error;
+	if (!value || attribute < cudaGraphMemAttrUsedMemCurrent || attribute > cudaGraphMemAttrReservedMemHigh)
+		return cudaErrorInvalidValue;
+	if (set)
+		return attribute != cudaGraphMemAttrUsedMemCurrent
+			&& attribute != cudaGraphMemAttrReservedMemCurrent && !*(uint64_t *)value ? 0
+			: cudaErrorInvalidValue;
+	*(uint64_t *)value = 0;
+	return 0;
+}
+
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType a, void *value)
 {
-	if (device || !value)
-		return rt(device ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
-	*(uint64_t *)value = 0;
-	return cudaSuccess;
+	return rt(graph_memory_attribute(device, (int)a, value, false));
 }
 
 cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType a, void *value)
 {
-	return rt(device ? cudaErrorInvalidDevice : value ? 0 : cudaErrorInvalidValue);
+	return rt(graph_memory_attribute(device, (int)a, value, true));
 }
 
 cudaError_t cudaDeviceGraphMemTrim(int device)
 {
-	return rt(device ? cudaErrorInvalidDevice : 0);
+	return rt(device_check(device));
 }

@@ -97,7 +97,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *use
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *user,
 	unsigned flags)
 {
-	return rt(stream_callback(stream, call, NULL, user));
+	return rt(flags ? cudaErrorInvalidValue : stream_callback(stream, call, NULL, user));
 }
 
 /* ---- kernel<<<...>>>: the configuration is pushed here and popped by the host stub ---- */

@@ -82,7 +82,7 @@ cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
 
 	if (error)
 		return rt(error);
-	if (!device || flags || mem_check(host, 1))
+	if (!device || flags || mem_check_host(host))
 		return rt(cudaErrorInvalidValue);
 	*device = host;
 	return cudaSuccess;
@@ -418,7 +418,9 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *at, size_t n, un
 {
 	int error = device_ready();
 
-	return rt(error ? error : mem_check(at, 1));
+	if (!error && !stream_of(stream))
+		error = cudaErrorInvalidResourceHandle;
+	return rt(error ? error : mem_attach(at, n, flags));
 }
 
 /* ---- pools: allocation is immediate, so a pool only has attributes ---- */

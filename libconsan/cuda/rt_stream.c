@@ -86,7 +86,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
-	return rt(stream_wait(stream, event, flags & cudaEventWaitExternal));
+	return rt(flags > cudaEventWaitExternal ? cudaErrorInvalidValue : stream_wait(stream, event, flags));
 }
 
 /* Stream attributes are hints (caches, priorities) and have no effect. */
@@ -138,7 +138,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
-	return rt(cuda_event_record(event, stream, flags & cudaEventRecordExternal));
+	return rt(flags > cudaEventRecordExternal ? cudaErrorInvalidValue
+		: cuda_event_record(event, stream, flags));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
@@ -166,7 +167,8 @@ cudaError_t cudaEventElapsedTime_v2(float *ms, cudaEvent_t start, cudaEvent_t en
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
-	return rt(stream_capture_begin(stream, NULL, NULL, 0));
+	return rt((unsigned)mode > cudaStreamCaptureModeRelaxed ? cudaErrorInvalidValue
+		: stream_capture_begin(stream, NULL, NULL, 0));
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
@@ -196,7 +198,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode
 	static _Thread_local enum cudaStreamCaptureMode now;
 	enum cudaStreamCaptureMode old = now;
 
-	if (!mode)
+	if (!mode || (unsigned)*mode > cudaStreamCaptureModeRelaxed)
 		return rt(cudaErrorInvalidValue);
 	now = *mode;
 	*mode = old;
@@ -209,7 +211,8 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
 {
 	struct graph *g = graph_of(graph);
 
-	return rt(g ? stream_capture_begin(stream, g, (const void *const *)after, nafter) : cudaErrorInvalidValue);
+	return rt(g && (unsigned)mode <= cudaStreamCaptureModeRelaxed ? stream_capture_begin(stream, g,
+		(const void *const *)after, nafter) : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *nodes,

@@ -22,8 +22,12 @@ static enum exec_resume wait_for_turn(struct task *t)
 	if (queue.busy == t)
 		queue.busy = NULL;
 	pthread_cond_broadcast(&queue.changed);
-	while (t->state == TASK_SUSPENDED)
+	while (t->state == TASK_SUSPENDED) {
+		t->cut = leave_wanted();
 		engine_step(NULL, WAIT_DONE, NULL);
+	}
+	if (t->cut)
+		return EXEC_GIVE_UP;
 	if (t->hung)
 		return EXEC_HUNG;
 	return t->vain && t->tried == queue.epoch ? EXEC_TIME : EXEC_CHANGED;

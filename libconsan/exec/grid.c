@@ -274,7 +274,7 @@ static void result(struct grid *g, struct exec_result *r)
 		return;
 	if (atomic_load(&g->timeout))
 		r->status = EXEC_TIMEOUT;
-	else if (atomic_load(&g->stopped))
+	else if (atomic_load(&g->stopped) && r->clusters < g->nclusters)
 		r->status = EXEC_STOPPED;
 }
 

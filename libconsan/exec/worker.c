@@ -132,6 +132,13 @@ static void end_as_hung(struct worker *wk, enum ev_hang why)
 	}
 }
 
+/* Ends all resident clusters, which are not to blame. */
+static void end_all(struct worker *wk)
+{
+	while (wk->resident.n)
+		end(wk, wk->resident.at[0].c, false);
+}
+
 /* Checks the deadline and whether the observer stops the launch. */
 static void check_limits(struct worker *wk)
 {
@@ -270,8 +277,12 @@ void worker_run(struct worker *wk)
 		progress = turns(wk, all);
 		sched_pause(wk, false);
 		check_limits(wk);
-		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
+		if (atomic_load(&g->timeout)) {
 			end_as_hung(wk, HANG_TIMEOUT);
+			break;
+		}
+		if (atomic_load(&g->stopped)) {
+			end_all(wk);
 			break;
 		}
 		if (atomic_load(&g->hang)) {

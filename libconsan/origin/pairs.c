@@ -14,10 +14,11 @@ enum { DEPTH = 4 }; /* folders within each other */
 static char *ptx_of_file(const char *path, const void *cubin, size_t bytes, size_t *n)
 {
 	struct text file = { 0 }, ptx = { 0 }, name = { 0 };
+	struct stat is;
 	struct consan_err e = { 0 };
 
 	text_printf(&name, "%.*s.ptx", (int)(strlen(path) - strlen(".cubin")), path);
-	if (!text_read(&file, path, &e) || file.n < bytes || memcmp(file.at, cubin, bytes)
+	if (stat(name.at, &is) || !S_ISREG(is.st_mode) || !text_read(&file, path, &e) || file.n < bytes || memcmp(file.at, cubin, bytes)
 			|| !text_read(&ptx, name.at, &e))
 		text_free(&ptx);
 	*n = ptx.n;

@@ -20,6 +20,7 @@ struct running {
 	const struct launch_info *info; /* has the short names of variables */
 	struct crossings *watch;  /* NULL: not wanted */
 	pthread_mutex_t print;
+	const _Atomic bool *cut;
 };
 
 static struct event_sink *on_cluster_begin(void *user, const struct cluster_info *info)
@@ -36,6 +37,13 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
+}
+
+static bool on_stop(void *user)
+{
+	struct running *f = user;
+
+	return *f->cut;
 }
 
 static bool on_disputed(void *user)
@@ -232,6 +240,10 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		observer.pause = on_pause;
 	if (c->outside.call)
 		observer.call = on_call;
+	if (c->outside.cut) {
+		running.cut = c->outside.cut();
+		observer.stop = on_stop;
+	}
 	x.clustered = info->clustered;
 	memcpy(x.grid, info->grid, sizeof x.grid);
 	memcpy(x.block, info->block, sizeof x.block);
@@ -283,7 +295,7 @@ static void why_unchecked(const struct launch_info *info, const struct exec_resu
 		snprintf(to, n, "%.*s", (int)n - 1, r->err.text);
 		return;
 	case EXEC_TIMEOUT: by = "stopped by --timeout"; break;
-	case EXEC_STOPPED: by = "stopped"; break;
+	case EXEC_STOPPED: by = "cut off by a signal handler that did not return"; break;
 	case EXEC_FAULT:
 	case EXEC_TRAP: by = "ended early, by a fault"; break;
 	case EXEC_HANG: by = "ended early, as it hung"; break;

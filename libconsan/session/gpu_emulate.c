@@ -20,6 +20,7 @@ struct print {
 	pthread_mutex_t lock;
 	struct record_params *at;  /* that variable */
 	bool beside;               /* others ran while this one was paused */
+	const _Atomic bool *cut;
 };
 
 static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
@@ -32,6 +33,13 @@ static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
 	p->beside |= launches != before;
 	*p->at = mine;
 	return how;
+}
+
+static bool on_stop(void *user)
+{
+	struct print *p = user;
+
+	return *p->cut;
 }
 
 static void on_print(void *user, const char *text, size_t n)
@@ -372,6 +380,10 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	print.at = at;
 	if (c->outside.pause)
 		observer.pause = on_pause;
+	if (c->outside.cut) {
+		print.cut = c->outside.cut();
+		observer.stop = on_stop;
+	}
 	launches++;
 	exec_run(&x, &result);
 	r->g.beside = print.beside;

@@ -114,6 +114,9 @@ struct consan_outside {
 	bool (*alone)(void);
 	/* A kernel calls the device runtime: exec_observer.call. */
 	int (*call)(struct exec_call *c);
+	/* Where a handler of a signal says that it does not return to this thread's launch, which is to be
+	 * cut off. */
+	const _Atomic bool *(*cut)(void);
 };
 void consan_on_pause(struct consan *c, const struct consan_outside *to);
 /* A race with an operation of another process. */

@@ -122,6 +122,11 @@ static void columns(const struct item *i, const char *in, unsigned m, unsigned *
 	const unsigned stored = kinds[i->p[P_KIND]].k, bits = type_bits(kinds[i->p[P_KIND]].a);
 	const unsigned w = bits == 32 ? 2 : 4, selector = i->p[P_FLAGS] & SELECTOR ? 1 : 0;
 
+	if (!(i->p[P_FLAGS] & SPARSE)) {
+		for (unsigned s = 0; s < stored; s++)
+			at[s] = s;
+		return;
+	}
 	for (unsigned s = 0; s < stored; s++) {
 		const unsigned c = s / (w / 2), half = m / 8 % 2;
 		const unsigned t = bits == 8 ? half + c / 8 * 2 : 2 * selector + c / 4;
@@ -130,8 +135,7 @@ static void columns(const struct item *i, const char *in, unsigned m, unsigned *
 		const unsigned nibble = (unsigned)packed_get(in + IMAGE + thread * THREAD + 4 * META,
 			32, 0) >> bit & 15;
 
-		at[s] = !(i->p[P_FLAGS] & SPARSE) ? s
-			: c * w + (w == 2 ? nibble == 14 : nibble >> s % 2 * 2 & 3);
+		at[s] = c * w + (w == 2 ? nibble == 14 : nibble >> s % 2 * 2 & 3);
 	}
 }
 

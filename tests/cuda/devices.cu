@@ -1,12 +1,15 @@
 /* Several devices: `devices NAME` runs one part; tests/unit/cuda/devices.c runs them under
  * consan-run. Needs two devices. Exits with 1 at the first thing that is not as on GPUs. Long because it
  * has a function for each part. */
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -802,6 +805,108 @@ static void ipc_child()
 
 static void ipc() { both(ipc_parent, ipc_child); }
 
+/* A handle that is no longer true, or was never: it names a process, a descriptor, an inode and a size
+ * (libconsan/cuda/ipc.c). */
+struct forged { char magic[8]; int pid, fd, device; unsigned flags; unsigned long long inode, bytes; };
+static int other;
+static void forged_parent()
+{
+	int *data = array(0, 1024);
+	cudaIpcMemHandle_t h;
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e;
+	char ready;
+	OK(cudaIpcGetMemHandle(&h, data));
+	OK(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+	OK(cudaIpcGetEventHandle(&he, e));
+	send(0, &h, sizeof h);
+	send(0, &he, sizeof he);
+	receive(0, &ready, 1);
+	OK(cudaFree(data));
+}
+static void forged_child()
+{
+	const int flags = cudaIpcMemLazyEnablePeerAccess;
+	cudaIpcMemHandle_t h, wrong;
+	cudaIpcEventHandle_t he, wrong_event;
+	forged *f = (forged *)&wrong, *fe = (forged *)&wrong_event;
+	struct stat is;
+	cudaEvent_t e;
+	void *at;
+	receive(1, &h, sizeof h);
+	receive(1, &he, sizeof he);
+	OK(cudaSetDevice(1));
+	for (int k = 0; k < 6; k++) {
+		wrong = h;
+		if (k == 0) f->bytes = 1 << 30; /* not in the file */
+		if (k == 1) f->bytes = ~0ull;
+		if (k == 2) f->fd = 0;
+		if (k == 3) f->inode++;
+		if (k == 4) f->pid = 1 << 30;
+		if (k == 5) { /* a file that is none of consan's */
+			CHECK(!ftruncate(other, 1 << 20) && !fstat(other, &is));
+			f->pid = getppid();
+			f->fd = other;
+			f->inode = is.st_ino;
+		}
+		IS(cudaErrorMapBufferObjectFailed, cudaIpcOpenMemHandle(&at, wrong, flags));
+	}
+	wrong_event = he;
+	fe->inode++;
+	IS(cudaErrorMapBufferObjectFailed, cudaIpcOpenEventHandle(&e, wrong_event));
+	wrong_event = he;
+	memcpy(fe->magic, f->magic, 8); /* of memory */
+	IS(cudaErrorInvalidValue, cudaIpcOpenEventHandle(&e, wrong_event));
+	cudaGetLastError();
+	OK(cudaIpcOpenMemHandle(&at, h, flags));
+	OK(cudaIpcCloseMemHandle(at));
+	send(1, "r", 1);
+}
+static void forged_handles()
+{
+	other = memfd_create("another", 0);
+	both(forged_parent, forged_child);
+}
+
+/* A process is killed before what it has recorded is done: nobody waits for that. */
+static void killed_child()
+{
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e;
+	int *data = array(0, 1024);
+	receive(1, &he, sizeof he);
+	OK(cudaIpcOpenEventHandle(&e, he));
+	fill<<<1, 32>>>(data, 1);
+	OK(cudaEventRecord(e)); /* runs when it waits */
+	send(1, "r", 1);
+	raise(SIGKILL);
+}
+static void killed()
+{
+	cudaIpcEventHandle_t he;
+	cudaEvent_t e;
+	cudaStream_t s;
+	char ready;
+	int status;
+	pid_t pid;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, channel));
+	pid = fork();
+	if (!pid) {
+		killed_child();
+		exit(1);
+	}
+	OK(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+	OK(cudaIpcGetEventHandle(&he, e));
+	send(0, &he, sizeof he);
+	receive(0, &ready, 1);
+	OK(cudaStreamCreate(&s));
+	OK(cudaStreamWaitEvent(s, e, 0));
+	OK(cudaStreamSynchronize(s));
+	OK(cudaEventSynchronize(e));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	OK(cudaEventSynchronize(e));
+}
+
 /* Processes that synchronize by a pipe only: racy if the parent does not wait for its kernel, or its copy,
  * before it tells the child. */
 enum piped_how { WAITS, DOES_NOT, BLOCKS };
@@ -915,7 +1020,7 @@ int main(int argc, char **argv)
 		{ "meeting-without-acquire", meeting<SYSTEM, NONE, 2> },
 		{ "meeting-gpu-acquire", meeting<SYSTEM, GPU, 2> },
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
-		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc },
+		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
 		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};

@@ -8,11 +8,13 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +70,19 @@ static int *device;
 static void *plugin;
 static CUmodule module;
 
+static sigjmp_buf back;
+static pthread_t jumper; // the thread that `back` is of
+static volatile sig_atomic_t armed;
+
+// From a handler.
+static void jump_back()
+{
+	if (armed && pthread_equal(pthread_self(), jumper)) {
+		armed = 0;
+		siglongjmp(back, 1);
+	}
+}
+
 static void launch_quick()
 {
 	quick<<<1, 32>>>(device);
@@ -113,6 +128,13 @@ static void close_plugin()
 	plugin = NULL;
 }
 
+static pthread_t launcher;
+
+static void cancel()
+{
+	pthread_cancel(launcher);
+}
+
 static void end_thread()
 {
 	pthread_exit(NULL);
@@ -134,6 +156,9 @@ static const struct { const char *name; void (*act)(); } hows[] = {
 	{ "fork-_exit", [] { in_child([] { _exit(9); }); } },
 	{ "fork-calls", [] { in_child(child_calls); } },
 	{ "fork-exec", [] { in_child([] { execl("/bin/sh", "sh", "-c", "exit 9", (char *)NULL); }); } },
+	{ "jump", jump_back },
+	{ "cancel", cancel },
+	{ "cancel-at-once", cancel },
 	{ "dlclose", close_plugin },
 	{ "unload", unload },
 	{ "launch", launch_quick },
@@ -143,6 +168,7 @@ static const struct { const char *name; void (*act)(); } hows[] = {
 
 static void (*act)();
 static bool waits; // for the kernel that runs
+static bool asynchronous; // the thread that launches is cancelled at any moment
 
 static void *acting(void *)
 {
@@ -187,7 +213,7 @@ static void *in_the_middle(void *arg)
 	else
 		pthread_join(spawn(acting, NULL), NULL);
 	usleep(20000);
-	state[1] = 1;
+	state[1] = act != jump_back; // which needs no help
 	return NULL;
 }
 
@@ -207,26 +233,99 @@ static void launch_slow()
 	OK(cudaDeviceSynchronize());
 }
 
-static void *launches(void *)
+static void *launches(void *asynchronous)
 {
+	int type;
+
+	pthread_setcanceltype(asynchronous ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, &type);
 	launch_slow();
+	if (act == cancel) {
+		pthread_testcancel();
+		puts("not cancelled");
+	}
 	return NULL;
+}
+
+// It waits for what another thread launches, or (read) for input, when the handler jumps. Then launches
+// work as before.
+static int jumps(const char *from)
+{
+	plan p = { "handler", pthread_self() };
+	pthread_t t;
+	int ends[2];
+	char c;
+
+	jumper = pthread_self();
+	armed = 1;
+	if (!sigsetjmp(back, 1)) {
+		t = spawn(in_the_middle, &p);
+		if (!strcmp(from, "read")) {
+			state[0] = 1;
+			if (pipe(ends) || read(ends[0], &c, 1) != 1)
+				return 90;
+		} else if (!strcmp(from, "waiter")) {
+			launcher = spawn(launches, NULL);
+			while (!state[0])
+				usleep(1000);
+			OK(cudaDeviceSynchronize());
+		} else {
+			launch_slow();
+		}
+		return 89; // it was not left
+	}
+	pthread_join(t, NULL); // not before the kernel is left
+	state[1] = 1;
+	if (!strcmp(from, "waiter"))
+		pthread_join(launcher, NULL);
+	quick<<<1, 32>>>(device);
+	OK(cudaDeviceSynchronize());
+	return 4;
+}
+
+// Jumps out of calls of all kinds at any moment.
+static int storm()
+{
+	const struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, never = { { 0, 0 }, { 0, 0 } };
+	volatile int left = 100;
+	void *p;
+
+	jumper = pthread_self();
+	sigsetjmp(back, 1);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (left-- > 0)
+		for (armed = 1; armed;) {
+			quick<<<1, 128>>>(device);
+			cudaDeviceSynchronize();
+			if (cudaMalloc(&p, 1000) == cudaSuccess)
+				cudaFree(p);
+		}
+	setitimer(ITIMER_REAL, &never, NULL);
+	racy<<<1, 64>>>(device);
+	OK(cudaDeviceSynchronize());
+	return 4;
 }
 
 // From main: another thread launches.
 static int during(const char *from)
 {
 	plan p = { from, pthread_self() };
-	pthread_t t, launcher;
+	pthread_t t;
+	void *result;
 
+	if (act == jump_back)
+		return !strcmp(from, "storm") ? storm() : jumps(from);
 	if (!strcmp(from, "main")) {
-		launcher = spawn(launches, NULL);
+		launcher = spawn(launches, asynchronous ? &asynchronous : NULL);
 		while (!state[0])
 			usleep(1000);
 		state[1] = waits;
 		act();
 		state[1] = 1;
-		pthread_join(launcher, NULL);
+		pthread_join(launcher, &result);
+		if (act == cancel && !asynchronous && result != PTHREAD_CANCELED)
+			return 88;
+		if (act == cancel)
+			launch_quick();
 		return 4;
 	}
 	if (!strcmp(from, "stays")) { // nobody ends the kernel
@@ -326,7 +425,9 @@ int main(int argc, char **argv)
 	if (!act)
 		return 99;
 	waits = act == launch_quick || !strcmp(argv[1], "free");
+	asynchronous = !strcmp(argv[1], "cancel-at-once");
 	self = pthread_self();
+	signal(SIGALRM, on_signal);
 	if (act == end_thread)
 		spawn(ends_last, &self);
 	signal(SIGUSR1, on_signal);

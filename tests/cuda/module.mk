@@ -1,7 +1,7 @@
 MAKERS_TESTS = $(if $(wildcard $(CUDA_HOME)/include/nvJitLink.h), \
 	$(addprefix $(BUILD)/tests/cuda/,makers makers_lazy makers_looked_up))
 # CUDA programs for the tests of libconsan/cuda: one object, linked in all supported ways.
-CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver dependent async devices textures order inside threads threads_ptds ends ends_asan calls calls_plain libraries libraries_looked_up) $(MAKERS_TESTS)
+CUDA_PROGRAMS = $(addprefix $(BUILD)/tests/cuda/,static shared stripped ours sass plugin.so unknown unknown.so linked driver refused package dependent async devices textures order inside threads threads_ptds ends ends_asan calls calls_plain libraries libraries_looked_up) $(MAKERS_TESTS)
 # The library for -lcuda where no driver is installed: a stub with the driver API's names that our
 # library defines. At run time the programs load libcuda.so.1 of consan or of the driver.
 CUDA_STUB = $(BUILD)/stubs/libcuda.so
@@ -10,7 +10,7 @@ $(CUDA_STUB): $(BUILD)/libconsan-cuda.so
 	@mkdir -p $(@D)
 	$(V)nm -D --defined-only $< | awk '$$3 ~ /^cu[A-Z]/ { print "void " $$3 "(void) { }" }' \
 		| $(CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ -x c -
-$(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/devices $(BUILD)/tests/cuda/textures $(BUILD)/tests/cuda/ends $(BUILD)/tests/cuda/ends_asan $(BUILD)/tests/cuda/driver \
+$(BUILD)/tests/cuda/static $(BUILD)/tests/cuda/shared $(BUILD)/tests/cuda/dependent $(BUILD)/tests/cuda/devices $(BUILD)/tests/cuda/textures $(BUILD)/tests/cuda/ends $(BUILD)/tests/cuda/ends_asan $(BUILD)/tests/cuda/driver $(BUILD)/tests/cuda/refused $(BUILD)/tests/cuda/package \
 	$(BUILD)/tests/cuda/calls $(BUILD)/tests/cuda/calls_plain \
 	$(BUILD)/tests/gpu/specimen $(BUILD)/tests/gpu/driver_client: | $(CUDA_STUB)
 $(BUILD)/tests/cuda/runtime.o: tests/cuda/runtime.cu
@@ -78,9 +78,9 @@ $(BUILD)/tests/cuda/calls_plain: tests/cuda/calls.cu
 $(BUILD)/tests/cuda/async: tests/cuda/async.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $< $(CUDA_LINK)
-$(BUILD)/tests/cuda/driver: tests/cuda/driver.c
+$(BUILD)/tests/cuda/driver $(BUILD)/tests/cuda/refused $(BUILD)/tests/cuda/package: $(BUILD)/tests/cuda/%: tests/cuda/%.c
 	@mkdir -p $(@D)
-	$(V)$(CC) -D_GNU_SOURCE -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
+	$(V)$(CC) -D_GNU_SOURCE -I. -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK) -ldl
 $(BUILD)/tests/cuda/ranks: tests/cuda/ranks.c | $(CUDA_STUB)
 	@mkdir -p $(@D)
 	$(V)$(CC) -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)

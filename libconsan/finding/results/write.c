@@ -29,6 +29,7 @@ struct results_writer {
 	char *path;
 	struct results_live *live;
 	/* under out.lock */
+	int cancel;             /* of the thread that has the lock: write() is a cancellation point */
 	struct rj_sites sites;
 	VEC(struct place) place;
 	struct number_map places; /* hash of the key, odd -> index + 1; with the next odd one on collision */
@@ -78,10 +79,22 @@ void results_close(struct results_writer *w)
 	free(w);
 }
 
+static void unlock(struct results_writer *w)
+{
+	const int cancel = w->cancel;
+
+	pthread_mutex_unlock(&w->out.lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* A forked child goes on in the same file, without places. */
 static void begin(struct results_writer *w)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&w->out.lock);
+	w->cancel = cancel;
 	if (!append_forked(&w->out))
 		return;
 	forget_places(w);
@@ -128,7 +141,7 @@ static void end(struct results_writer *w, const char *type, json_t *o)
 
 	append(w, line, n);
 	free(line);
-	pthread_mutex_unlock(&w->out.lock);
+	unlock(w);
 }
 
 static void put(struct results_writer *w, const char *type, json_t *o)
@@ -166,7 +179,7 @@ static void end_in_place(struct results_writer *w, struct place *p, const char *
 		p->at = after - (off_t)bytes;
 	}
 	free(line);
-	pthread_mutex_unlock(&w->out.lock);
+	unlock(w);
 }
 
 /* The place of the record about this; valid until the next call. */

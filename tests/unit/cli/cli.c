@@ -156,6 +156,20 @@ Test(cli, help_and_version)
 	}
 }
 
+Test(cli, completion)
+{
+	cr_assert_eq(consan("completion bash | bash -n"), 0);
+	cr_assert_eq(consan("completion bash"), 0);
+	cr_assert(has("--backend=") && has("complete -F _consan_run consan-run") && has("CS102"));
+	cr_assert_eq(consan("completion zsh"), 0);
+	cr_assert(has("#compdef") && has("--backend=[") && has("compadd -- bash zsh fish"));
+	cr_assert_eq(consan("completion fish"), 0);
+	cr_assert(has("-l backend") && has("complete -c consan-run") && has("-f -a 'bash zsh fish'"));
+	cr_assert_eq(consan("completion csh"), 2);
+	cr_assert(has("expected bash, zsh or fish"));
+	cr_assert_eq(consan("completion"), 2);
+}
+
 Test(cli, explain)
 {
 	cr_assert_eq(consan("explain CS102"), 0);

@@ -84,6 +84,32 @@ Test(cuda, device)
 	expect("--allow-unchecked ./static device", 0, NULL);
 }
 
+/* Each error that cuda.h documents. */
+Test(cuda, wrong_arguments)
+{
+	static const char *const group[] = { "uninitialised", "streams", "events", "values", "capture",
+		"allocations", "attributes", "copies", "fills", "hints", "pools", "kernel_nodes",
+		"other_nodes", "any_node", "edges", "whole_graphs" };
+	char words[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(group); i++) {
+		snprintf(words, sizeof words, "--devices=2 --allow-unchecked ./refused %s", group[i]);
+		expect(words, 0, NULL);
+	}
+}
+
+/* What the Python package asks. */
+Test(cuda, package)
+{
+	expect("--error-exitcode=0 --allow-unchecked ./package asks", 0, "a remark of the package");
+	expect("--print-level=info --allow-unchecked ./package operators", 0,
+		"10 ATen operators ran on the CPU, unchecked, in 55 calls: op9, op8");
+	cr_expect(has(output, "1 Other operator ran on the CPU, unchecked, in 1 call: op9"), "%s", output);
+	expect("--allow-unchecked ./package races", 66, "aten::add_");
+	expect("--allow-unchecked ./package ordered", 0, NULL);
+	expect("--allow-unchecked ./package both", 0, NULL);
+}
+
 Test(cuda, driver)
 {
 	expect("./driver module", 0, "1 of 1 kernel checked");

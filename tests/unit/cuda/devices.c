@@ -60,6 +60,8 @@ Test(devices, multicast)
 
 Test(devices, processes, .timeout = 120)
 {
+	expect("--allow-unchecked ./devices forged", 0, NULL);
+	expect("--allow-unchecked ./devices killed", 0, NULL);
 	expect("./devices ipc", 0, "memory is shared with another process");
 	expect("./devices piped", 0, "0 errors, 0 warnings");
 	expect("./devices piped-copy", 0, "0 errors, 0 warnings");

@@ -84,6 +84,55 @@ Test(ends, no_launch_waits_for_itself, .timeout = 100)
 	cr_assert(has(output, "the launch failed") && has(output, "3 of 3 kernels checked"), "%s", output);
 }
 
+/* A handler jumps out of a launch, out of a wait for another thread's, out of a read(), and out of calls of
+ * all kinds. What was left is not checked, and launches work afterwards. */
+Test(ends, jumps, .timeout = 200)
+{
+	static const struct { const char *options, *from; bool cut; const char *checked; } row[] = {
+		{ "", "handler", true, "2 of 3 kernels checked" },
+		{ "", "process", true, "2 of 3 kernels checked" },
+		{ "--seed=3 --jobs=4", "handler", true, "2 of 3 kernels checked" },
+		{ "--launch-blocking", "handler", true, "2 of 3 kernels checked" },
+		{ "--backend=gpu-emulated", "handler", true, "2 of 3 kernels checked" },
+		{ "", "waiter", false, "3 of 3 kernels checked" },
+		{ "--backend=gpu-emulated", "waiter", false, "3 of 3 kernels checked" },
+		{ "", "read", false, "2 of 2 kernels checked" },
+		{ "", "storm", false, NULL },
+		{ "--backend=gpu-emulated", "storm", false, NULL },
+	};
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		snprintf(words, sizeof words, "--error-exitcode=0 %s ./ends jump %s during", row[i].options,
+			row[i].from);
+		expect(words, CONTINUES, "CS102");
+		cr_assert_not(has(output, "CS705"), "%s\n%s", words, output);
+		if (!row[i].checked)
+			continue;
+		cr_assert(has(output, row[i].checked), "%s\n%s", words, output);
+		cr_assert_eq(has(output, "NOT CHECKED"), row[i].cut, "%s\n%s", words, output);
+	}
+	expect("./ends jump handler during", 66, "NOT CHECKED");
+	expect("--error-exitcode=0 ./ends_asan jump handler during", CONTINUES, "2 of 3 kernels checked");
+	expect("--error-exitcode=0 ./ends_asan jump storm during", CONTINUES, "CS102");
+}
+
+/* A thread that is cancelled in a launch ends behind it. */
+Test(ends, cancelled, .timeout = 100)
+{
+	static const char *const how[] = { "cancel", "cancel-at-once", "--launch-blocking cancel",
+		"--backend=gpu-emulated cancel" };
+	char words[200];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		const char *const at = strrchr(how[i], ' '), *const act = at ? at + 1 : how[i];
+
+		snprintf(words, sizeof words, "--error-exitcode=0 %.*s ./ends %s main during",
+			(int)(act - how[i]), how[i], act);
+		expect(words, CONTINUES, "3 of 3 kernels checked");
+	}
+}
+
 /* The same with kernels that are instrumented. */
 Test(ends, instrumented, .timeout = 100)
 {

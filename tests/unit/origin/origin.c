@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char dir[] = "/tmp/origin-test-XXXXXX";
 
@@ -170,6 +172,48 @@ Test(origin, folders)
 	cr_assert_not(origin_make_dir("/proc/none/a", &e));
 	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	end();
+}
+
+/* What others put into the folder is not read, and nothing blocks: a pipe, a link, another user's file, a
+ * part of a file, more than a file. */
+Test(origin, hostile, .init = begin, .fini = end, .timeout = 20)
+{
+	static const char *const act[] = { "rm $f; mkfifo $f", "mv $f x; ln -s x $f", "truncate -s 5 $f",
+		"truncate -s -1 $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f", "chown 65534 $f" };
+	const char code[] = "\177ELF\0code";
+	size_t n = 0;
+
+	for (size_t k = 0; k < ARRAY_SIZE(act) - (getuid() != 0); k++) {
+		origin_put_named("text", 4, ORIGIN_CODE, code, sizeof code);
+		cr_assert_eq(shell("cd %s && f=$(echo *.code.zst) && %s", dir, act[k]), 0, "%s", output);
+		cr_assert_null(origin_get_named("text", 4, ORIGIN_CODE, &n), "%s", act[k]);
+		shell("cd %s && rm -rf *", dir);
+	}
+}
+
+/* Two processes write and read the same entry: it is there in full. */
+Test(origin, together, .init = begin, .fini = end, .timeout = 60)
+{
+	static char text[2][200000];
+	const pid_t child = fork();
+	size_t n = 0;
+
+	memset(text[0], 'a', sizeof text[0]);
+	memset(text[1], 'b', sizeof text[1]);
+	for (int k = 0; k < 200; k++) {
+		char *is;
+
+		origin_put_named("text", 4, ORIGIN_CODE, text[!child], sizeof text[0]);
+		is = origin_get_named("text", 4, ORIGIN_CODE, &n);
+		if (!is || n != sizeof text[0] || memcmp(is, text[is[0] - 'a'], n))
+			_exit(1);
+		free(is);
+	}
+	if (!child)
+		_exit(0);
+	cr_assert(waitpid(child, &(int){ 0 }, 0) == child);
+	cr_assert_eq(shell("ls %s | wc -l", dir), 0);
+	cr_assert_eq(atoi(output), 1, "temporary files are left: %s", output);
 }
 
 /* Named entries hold any bytes; kinds do not meet, a damaged one is not there, and they are trimmed
