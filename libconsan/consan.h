@@ -148,6 +148,7 @@ struct consan_kernel_info {
 	uint32_t sm;               /* from .target of the PTX */
 	uint32_t reqcluster[3];    /* CTAs, from .reqnctapercluster, or 0 */
 	bool unsupported;          /* has an instruction that cannot be executed */
+	bool launches_grids, launches_graphs; /* CUDA Dynamic Parallelism; device graph launch */
 };
 CONSAN_API void consan_kernel_info_sized(const struct consan_kernel *k,
 	struct consan_kernel_info *out, size_t size);

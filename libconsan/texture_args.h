@@ -13,10 +13,15 @@ enum consan_texel {
 };
 enum { CONSAN_ADDRESS_WRAP, CONSAN_ADDRESS_CLAMP, CONSAN_ADDRESS_MIRROR, CONSAN_ADDRESS_BORDER };
 
+/* Where the texels of a level are: the first one, and bytes from row to row, from plane or layer to the
+ * next one. */
+struct consan_level { uint64_t at, pitch, slice; };
+enum { CONSAN_MOST_LEVELS = 18 };  /* of 131072 texels */
+
 struct consan_texture {
-	uint64_t at;               /* address of the first texel */
-	uint64_t pitch, slice;     /* bytes from row to row, from plane or layer to the next one */
-	uint32_t width, height, depth; /* texels; of missing dimensions 0 */
+	struct consan_level level[CONSAN_MOST_LEVELS];
+	uint32_t levels;           /* of a mipmapped array; 0: it is none, and has level 0 */
+	uint32_t width, height, depth; /* texels of level 0; of missing dimensions 0 */
 	uint32_t layers;           /* 0: none. Of a cubemap: faces, six for each layer */
 	bool cube, layered;
 	bool surface;              /* a surface object, else a texture object */
@@ -28,8 +33,17 @@ struct consan_texture {
 	bool linear;               /* linear filtering, else the nearest texel */
 	bool normalized;           /* coordinates from 0 to 1 */
 	bool as_float;             /* integers are read as floats from 0 or -1 to 1 */
+	bool srgb;                 /* the first three channels are converted from sRGB */
+	bool level_linear;         /* of mipmapped arrays: two levels are filtered, else one is chosen */
+	float bias, least, most;   /* is added to a level of detail, and what that is clamped to */
 	float border[4];
 };
+
+/* Texels of a level, of n in level 0; 0 of a missing dimension. */
+static inline uint32_t consan_texture_size(uint32_t n, uint32_t level)
+{
+	return n && level ? n >> level ? n >> level : 1 : n;
+}
 
 /* Bytes of a channel of enum consan_texel. */
 static inline unsigned consan_texel_bytes(unsigned format)

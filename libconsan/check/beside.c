@@ -64,6 +64,15 @@ static bool all_before(const struct check *k, const struct beside *b)
 	return true;
 }
 
+/* A graph that a grid has launched may begin when later grids have ended. Bounded, as launches that were
+ * refused never begin. */
+static bool awaits_launch(const struct beside *b)
+{
+	enum { MOST_KEPT = 64 };
+
+	return b->launch.n && b->grid.n < MOST_KEPT;
+}
+
 static void drop(struct beside **running)
 {
 	global_shadow_close((*running)->shadow);
@@ -107,7 +116,7 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 	struct beside_grid *new = base_alloc(sizeof *new);
 	struct beside *b = running ? *running : NULL;
 
-	if (b && !b->running && all_before(k, b)) {
+	if (b && !b->running && !awaits_launch(b) && all_before(k, b)) {
 		drop(running);
 		b = NULL;
 	}

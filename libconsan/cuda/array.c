@@ -96,17 +96,13 @@ static int check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return too_large(d) ? cudaErrorInvalidValue : 0;
 }
 
-int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+/* The description is right. */
+static int make(struct array **out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	struct array *a;
-	int error = device_ready();
+	struct array *a = base_alloc(sizeof *a);
 	void *at;
+	int error;
 
-	if (!error)
-		error = out && d ? check(d) : cudaErrorInvalidValue;
-	if (error)
-		return error;
-	a = base_alloc(sizeof *a);
 	a->desc = *d;
 	a->row = d->Width * array_element(a);
 	error = mem_alloc_pitch(&at, &a->pitch, a->row, array_rows(a) * array_planes(a));
@@ -121,25 +117,128 @@ int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return 0;
 }
 
+int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	struct array *a;
+	int error = device_ready();
+
+	if (!error)
+		error = out && d ? check(d) : cudaErrorInvalidValue;
+	if (!error)
+		error = make(&a, d);
+	if (!error)
+		*out = a;
+	return error;
+}
+
 struct array *array_of(const void *handle)
 {
 	return handle_get(handle, HANDLE_ARRAY);
 }
 
-int array_free(const void *handle)
+static int release(struct array *a)
 {
-	struct array *a = array_of(handle);
-	int error;
+	const int error = mem_free(a->at);
 
-	if (!a)
-		return cudaErrorInvalidResourceHandle;
-	error = mem_free(a->at);
 	if (error)
 		return error;
-	handle_drop(handle, HANDLE_ARRAY);
+	handle_drop(a, HANDLE_ARRAY);
 	free(a);
 	return 0;
 }
+
+int array_free(const void *handle)
+{
+	struct array *a = array_of(handle);
+
+	return a && !a->of_mipmapped ? release(a) : cudaErrorInvalidResourceHandle;
+}
+
+/* ---- mipmapped arrays ---- */
+
+static size_t half(size_t n)
+{
+	return n > 1 ? n / 2 : n;
+}
+
+/* "cuMipmappedArrayCreate" of the CUDA Driver API: as many as there are until all sizes are 1 */
+static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	const size_t depth = d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) ? 0 : d->Depth;
+	const size_t most = d->Width > d->Height ? d->Width : d->Height;
+	unsigned n = 0;
+
+	for (size_t k = most > depth ? most : depth; k; k >>= 1)
+		n++;
+	return n;
+}
+
+int mipmapped_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+{
+	CUDA_ARRAY3D_DESCRIPTOR level;
+	struct mipmapped *m;
+	int error = device_ready();
+
+	if (!error)
+		error = out && d ? check(d) : cudaErrorInvalidValue;
+	if (error)
+		return error;
+	level = *d;
+	m = base_alloc(sizeof *m);
+	handle_put(m, HANDLE_MIPMAPPED, m);
+	levels = levels < 1 ? 1 : levels > most_levels(d) ? most_levels(d) : levels;
+	while (m->n < levels) {
+		error = make(&m->level[m->n], &level);
+		if (error) {
+			mipmapped_free(m);
+			return error;
+		}
+		m->level[m->n++]->of_mipmapped = true;
+		level.Width = half(level.Width);
+		level.Height = half(level.Height);
+		if (!(d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
+			level.Depth = half(level.Depth);
+	}
+	*out = m;
+	return 0;
+}
+
+struct mipmapped *mipmapped_of(const void *handle)
+{
+	return handle_get(handle, HANDLE_MIPMAPPED);
+}
+
+int mipmapped_level(const void *handle, unsigned level, void **out)
+{
+	const struct mipmapped *m = mipmapped_of(handle);
+
+	if (!m)
+		return cudaErrorInvalidResourceHandle;
+	if (!out || level >= m->n)
+		return cudaErrorInvalidValue;
+	*out = m->level[level];
+	return 0;
+}
+
+int mipmapped_free(const void *handle)
+{
+	struct mipmapped *m = mipmapped_of(handle);
+
+	if (!m)
+		return cudaErrorInvalidResourceHandle;
+	while (m->n) {
+		const int error = release(m->level[m->n - 1]);
+
+		if (error)
+			return error;
+		m->n--;
+	}
+	handle_drop(m, HANDLE_MIPMAPPED);
+	free(m);
+	return 0;
+}
+
+/* ---- copies ---- */
 
 static bool inside(size_t from, size_t n, size_t limit)
 {

@@ -5,12 +5,15 @@
 
 #include "internal.h"
 
+#include "libconsan/texture_args.h"
+
 /* What a cudaArray_t and a CUarray name. */
 struct array {
 	CUDA_ARRAY3D_DESCRIPTOR desc; /* as it was created */
 	char *at;
 	size_t row;                /* bytes of a row without padding */
 	size_t pitch, slice;       /* bytes from row to row, from plane or layer to the next one */
+	bool of_mipmapped;         /* a level, which is released with the whole */
 };
 int array_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d);
 struct array *array_of(const void *handle); /* NULL: no such array */
@@ -25,6 +28,12 @@ static inline size_t array_planes(const struct array *a)
 {
 	return a->desc.Depth ? a->desc.Depth : 1;
 }
+/* What a cudaMipmappedArray_t and a CUmipmappedArray name: level 0, and each other of half its size. */
+struct mipmapped { unsigned n; struct array *level[CONSAN_MOST_LEVELS]; };
+int mipmapped_new(void **out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels);
+struct mipmapped *mipmapped_of(const void *handle); /* NULL: no such array */
+int mipmapped_level(const void *handle, unsigned level, void **out);
+int mipmapped_free(const void *handle);
 /* Bytes of a channel of this format; 0: it is not supported. */
 unsigned array_format_bytes(CUarray_format f);
 /* Format and channels of the runtime's description; false: not supported. And back. */

@@ -21,7 +21,8 @@ static void name(const struct task *t, char *to, size_t n)
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
 		[OP_EVENT_RECORD] = "event record",
 		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release",
-		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph" };
+		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph",
+		[OP_ENVIRONMENT] = "graph" };
 	const struct stream *s = t->stream;
 	char *kernel = t->op.kind == OP_LAUNCH && t->op.launch.func
 		? demangle(t->op.launch.func->name, NAME_BARE) : NULL;

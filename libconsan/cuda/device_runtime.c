@@ -281,7 +281,7 @@ static int issue(struct task *t, struct op *op, const struct exec_call *c)
 	struct task *u;
 
 	if (c->stream == STREAM_TAIL) {
-		vec_push(&g->last, *op);
+		device_grid_add_last(t, op);
 		return 0;
 	}
 	if (c->stream == STREAM_FIRE_AND_FORGET) {
@@ -318,11 +318,18 @@ static int run(struct task *t, struct exec_call *c)
 	return error;
 }
 
+void device_grid_add_last(struct task *t, struct op *op)
+{
+	vec_push(&grid_of(t)->last, *op);
+}
+
 bool device_grid_last(struct task *t)
 {
 	struct device_grid *g = t->grid;
 
-	if (!g || g->nlast == g->last.n || !t->op.launch.func) /* its image was unloaded */
+	if (!g || g->nlast == g->last.n)
+		return false;
+	if (t->op.kind == OP_LAUNCH && !t->op.launch.func) /* its image was unloaded */
 		return false;
 	task_put(add_launch(t, &g->last.at[g->nlast++], NULL, true));
 	return true;
@@ -406,6 +413,9 @@ static int asks(struct task *t, struct exec_call *c)
 	case RUNTIME_GraphSetConditional:
 		c->value = (uintptr_t)condition_at(t->op.launch.conditions, c->arg[0]);
 		return 0;
+	case RUNTIME_CurrentGraphExec:
+		c->value = device_graph_current(t);
+		return 0;
 	case RUNTIME_GetErrorString:
 	case RUNTIME_GetErrorName:
 		row = error_find(error);
@@ -454,7 +464,7 @@ int device_runtime_call(struct exec_call *c)
 	case RUNTIME_ASKS:
 		return asks(t, c);
 	case RUNTIME_RUNS:
-		return run(t, c);
+		return c->function == RUNTIME_GraphLaunch ? device_graph_launch(t, c) : run(t, c);
 	case RUNTIME_ORDERS:
 		break;
 	}

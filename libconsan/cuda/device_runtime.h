@@ -13,5 +13,16 @@
  * cudaStreamTailLaunch. False: none. Under the lock of the queue. */
 bool device_grid_last(struct task *t);
 void device_grid_free(struct task *t);
+/* op is to be added so; takes ownership of its contents. */
+void device_grid_add_last(struct task *t, struct op *op);
+
+/* ---- device_graph.c ---- */
+
+/* The task of a host's launch has begun: adds the graph. */
+bool device_graph_begin(struct task *t);
+/* cudaGraphLaunch() by a thread of the kernel t; not under the lock. */
+int device_graph_launch(struct task *t, struct exec_call *c);
+/* The handle of the graph that can be launched by kernels and that t is part of; 0: none. */
+uint64_t device_graph_current(const struct task *t);
 
 #endif

@@ -55,6 +55,27 @@ CUresult cuArrayDestroy(CUarray array)
 	return drv(error ? error : array_free(array));
 }
 
+CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned levels)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mipmapped_new((void **)array, d, levels));
+}
+
+CUresult cuMipmappedArrayGetLevel(CUarray *level, CUmipmappedArray array, unsigned n)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mipmapped_level(array, n, (void **)level));
+}
+
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
+{
+	int error = drv_ready();
+
+	return drv(error ? error : mipmapped_free(array));
+}
+
 /* ---- copies of an array's bytes one after the other ---- */
 
 static CUresult line(CUarray array, size_t offset, void *memory, size_t bytes, bool to_array,

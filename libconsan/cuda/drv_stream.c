@@ -397,22 +397,27 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-	struct graph *g = graph_of(graph);
-
-	if (!g || !exec || flags > GRAPH_INSTANTIATE_FLAGS)
-		return CUDA_ERROR_INVALID_VALUE;
-	*exec = (CUgraphExec)graph_dup(g, true);
-	return CUDA_SUCCESS;
+	return drv((int)cudaGraphInstantiate((cudaGraphExec_t *)exec, graph, flags));
 }
+
+_Static_assert(sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) == sizeof(cudaGraphInstantiateParams)
+	&& (int)CUDA_GRAPH_INSTANTIATE_ERROR == (int)cudaGraphInstantiateError, "both APIs have the same layout");
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 	CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
-	if (!p)
+	return drv((int)cudaGraphInstantiateWithParams((cudaGraphExec_t *)exec, graph,
+		(cudaGraphInstantiateParams *)p));
+}
+
+CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
+{
+	const struct graph *g = graph_exec_of(exec);
+
+	if (!g || !flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	p->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	p->hErrNode_out = NULL;
-	return cuGraphInstantiateWithFlags(exec, graph, p->flags);
+	*flags = g->flags;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
@@ -430,7 +435,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
-	return after_ready(graph_exec_of(exec) && stream_of(stream) ? 0 : cudaErrorInvalidValue);
+	return drv((int)cudaGraphUpload(exec, stream));
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)

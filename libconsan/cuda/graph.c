@@ -220,14 +220,32 @@ void graph_expand_inside(const struct graph *g, struct task *t, struct order_op 
 	vec_free(&behind);
 }
 
-struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
+/* One task, with all else inside of it. */
+static struct task *enqueue_environment(struct op *op, struct stream *s, struct caller *from,
 	struct order_op *order)
 {
+	struct graph *exec = op->graph->launch_of;
+	struct task *t;
+
+	op->kind = OP_ENVIRONMENT;
+	t = queue_add(s, op, from, exec->last);
+	t->order = order_op_get(hb(), order);
+	order_record_op(hb(), &exec->launched, order, 0);
+	task_put(exec->last);
+	exec->last = task_get(t);
+	return t;
+}
+
+struct task *graph_enqueue(struct op *op, struct stream *s, struct caller *from, struct order_op *order)
+{
+	const struct graph *g = op->graph;
 	struct op begin = { .kind = OP_EMPTY };
 	struct graph *exec = g->launch_of;
 	struct task *first, *last;
 
 	order_wait_op(hb(), order, &exec->launched);
+	if (exec->launches)
+		return enqueue_environment(op, s, from, order);
 	if (g->values)
 		begin = (struct op){ .kind = OP_DEFAULTS, .defaults = conditions_get(g->values) };
 	first = queue_add(s, &begin, from, exec->last);
@@ -264,6 +282,8 @@ void graph_free(struct graph *g)
 	vec_free(&g->object);
 	vec_free(&g->condition);
 	conditions_put(g->values);
+	if (g->on_device)
+		graph_free(g->on_device);
 	order_event_free(&g->launched);
 	if (g->last) { /* else the caller may hold the lock */
 		pthread_mutex_lock(&queue.lock);
@@ -422,6 +442,12 @@ int graph_hold(struct graph *g, const void *object, unsigned count, bool move)
 	return 0;
 }
 
+void graph_drop_objects(struct graph *g)
+{
+	while (g->object.n)
+		user_object_count(g->object.at[--g->object.n], -1);
+}
+
 int graph_drop(struct graph *g, const void *object, unsigned count)
 {
 	for (size_t i = g->object.n; i-- > 0 && count;)
@@ -502,6 +528,11 @@ int graph_launch(const void *exec, const void *stream)
 		return cudaErrorInvalidValue;
 	op.graph = graph_dup(g, true);
 	op.graph->launch_of = g;
+	op.graph->flags = g->flags;
+	if (g->launches)
+		graph_drop_objects(op.graph); /* the copy is released under the lock */
+	if (g->flags & cudaGraphInstantiateFlagDeviceLaunch && !g->on_device)
+		device_graph_upload(g);
 	return stream_issue(stream, &op, false);
 }
 

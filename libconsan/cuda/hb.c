@@ -148,7 +148,8 @@ static const char *fallback_name(const struct op *op)
 		[OP_WRITE] = "stream memory write", [OP_WAIT] = "stream memory wait",
 		[OP_EVENT_RECORD] = "event record",
 		[OP_EVENT_WAIT] = "event wait", [OP_ALLOC] = "allocation", [OP_RELEASE] = "release",
-		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph launch" };
+		[OP_CONDITION] = "conditional node", [OP_DEFAULTS] = "graph launch",
+		[OP_ENVIRONMENT] = "graph launch" };
 
 	return name[op->kind];
 }

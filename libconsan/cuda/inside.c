@@ -1,5 +1,5 @@
 /* inside: what a task issues when it has run, as part of itself: the nodes of a child graph, the bodies of
- * a conditional node, the grids that a grid launches last. The task is done when all of that is
+ * a conditional node, the grids and graphs that are launched last. The task is done when all of that is
  * (queue_ended()). */
 #include "device_runtime.h"
 
@@ -38,10 +38,14 @@ bool inside_next(struct task *t)
 	switch (t->op.kind) {
 	case OP_CONDITION:
 		return next_round(t);
+	case OP_ENVIRONMENT:
+		return !t->rounds++ && device_graph_begin(t);
 	case OP_GRAPH:
-		if (!t->rounds++)
+		if (!t->rounds++) {
 			add_body(t->op.graph, t, t->order);
-		return t->children;
+			return true;
+		}
+		return device_grid_last(t);
 	case OP_LAUNCH:
 		return device_grid_last(t);
 	default:

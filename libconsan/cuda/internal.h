@@ -345,7 +345,8 @@ enum op_kind { OP_EMPTY, OP_LAUNCH, OP_COPY, OP_FILL, OP_HOST, OP_LIBRARY, OP_GR
 	OP_FREE, OP_WRITE, OP_WAIT,
 	/* nodes of graphs only */
 	OP_EVENT_RECORD, OP_EVENT_WAIT, OP_ALLOC, OP_RELEASE, OP_CONDITION,
-	OP_DEFAULTS };               /* begins the launch of a graph with conditions */
+	OP_DEFAULTS,                 /* begins the launch of a graph with conditions */
+	OP_ENVIRONMENT };            /* the launch of a graph that may launch others (device_graph.c) */
 /* A stream memory operation on a word of 4 or 8 bytes. */
 struct value {
 	void *at;
@@ -370,7 +371,7 @@ struct op {
 		struct { void (*call)(void *user); void *user; bool always, ours; } host; /* always:
 				also after a fault; ours: the program does not know of it */
 		struct library_call *library; /* owned by the operation, or by a graph */
-		struct graph *graph; /* a child graph, owned */
+		struct graph *graph; /* a child graph, or one that is launched, owned */
 		void *at;            /* OP_FREE: memory, by mem_free_async() */
 		struct value value;
 		const void *event;   /* OP_EVENT_...: a handle */
@@ -483,6 +484,10 @@ struct graph {
 	struct conditions *values;   /* executable: of its conditions and those of its child graphs, owned; or
 					NULL */
 	struct graph *launch_of;     /* a copy that is launched: the executable graph */
+	unsigned long long flags;    /* executable: enum cudaGraphInstantiateFlags */
+	bool launches;               /* executable: it is launched as OP_ENVIRONMENT */
+	bool tail;                   /* a copy that a kernel launched as a tail */
+	struct graph *on_device;     /* executable: as it was uploaded, for launches by kernels, owned; or NULL */
 	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
 					reference */
 	struct order_event launched;
@@ -517,7 +522,6 @@ bool graph_covers(const struct graph *g, struct node *const *front, size_t n, co
  * kind of nodes. */
 bool graph_replace(struct graph *to, const struct graph *from);
 void graph_free(struct graph *g);
-enum { GRAPH_INSTANTIATE_FLAGS = 15 }; /* all of them */
 /* An attribute of the memory of graphs, which is not counted. */
 int graph_memory_attribute(int device, int attribute, void *value, bool set);
 /* Memory of a graph: it exists from the call on until the program frees it, or the last copy of the
@@ -525,16 +529,26 @@ int graph_memory_attribute(int device, int attribute, void *value, bool set);
 int graph_alloc(struct graph *g, size_t bytes, struct op *op);
 int graph_release(struct graph *g, void *at, struct op *op);
 /* Adds the nodes to the queue, behind what the stream has, and what it gets later behind them. Returns
- * a reference to the last task. Under the lock of the queue. */
+ * a reference to the last task. May take what op owns. Under the lock of the queue. */
 struct caller;
-struct task *graph_enqueue(const struct graph *g, struct stream *s, struct caller *from,
-	struct order_op *order);
+struct task *graph_enqueue(struct op *op, struct stream *s, struct caller *from, struct order_op *order);
 int graph_launch(const void *exec, const void *stream);
 /* Adds the nodes of a graph that is part of the task, an OP_GRAPH or OP_CONDITION that has run. in: the
  * operation that they are part of. Under the lock of the queue. */
 void graph_expand_inside(const struct graph *g, struct task *t, struct order_op *in);
 /* Stores up to *n nodes and sets *n to their number. nodes NULL: only sets *n. */
 int graph_nodes(const void *graph, void **nodes, size_t *n);
+
+/* Not under the lock of the queue, as the program's functions may be called. */
+void graph_drop_objects(struct graph *g);
+
+/* ---- graphs that are launched by kernels (device_graph.c) ---- */
+
+/* The graph is instantiated with these flags. Returns an error; result and node: which, for
+ * cudaGraphInstantiateParams. */
+int device_graph_instantiate(struct graph *exec, const struct graph *of, unsigned long long flags,
+	enum cudaGraphInstantiateResult *result, const struct node **node);
+void device_graph_upload(struct graph *exec);
 
 /* ---- conditional nodes (condition.c) ---- */
 

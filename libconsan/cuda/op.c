@@ -63,6 +63,7 @@ int op_run(const struct op *op, struct order_op *order)
 	case OP_RELEASE:
 	case OP_GRAPH:     /* inside another task: its nodes follow (inside.c) */
 	case OP_CONDITION:
+	case OP_ENVIRONMENT:
 		return 0;
 	case OP_DEFAULTS:
 		conditions_assign(op->defaults);
@@ -132,7 +133,7 @@ void op_free(struct op *op)
 		conditions_put(op->launch.conditions);
 	} else if (op->kind == OP_COPY) {
 		free(op->copy.staged);
-	} else if (op->kind == OP_GRAPH) {
+	} else if (op->kind == OP_GRAPH || (op->kind == OP_ENVIRONMENT && op->graph)) {
 		graph_free(op->graph);
 	} else if (op->kind == OP_LIBRARY) {
 		library_put(op->library);

@@ -29,6 +29,31 @@ cudaError_t cudaFreeArray(cudaArray_t array)
 	return rt(array ? array_free(array) : device_ready());
 }
 
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *array, const struct cudaChannelFormatDesc *d,
+	struct cudaExtent e, unsigned levels, unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR to = { .Width = e.width, .Height = e.height, .Depth = e.depth,
+		.Flags = flags };
+	unsigned channels;
+
+	if (!array || !d)
+		return rt(cudaErrorInvalidValue);
+	if (!array_format(d, &to.Format, &channels))
+		return rt(cudaErrorInvalidChannelDescriptor);
+	to.NumChannels = channels;
+	return rt(mipmapped_new((void **)array, &to, levels));
+}
+
+cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
+{
+	return rt(array ? mipmapped_free(array) : device_ready());
+}
+
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *level, cudaMipmappedArray_const_t array, unsigned n)
+{
+	return rt(mipmapped_level(array, n, (void **)level));
+}
+
 cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *d, struct cudaExtent *e, unsigned *flags,
 	cudaArray_t array)
 {
@@ -169,6 +194,7 @@ static bool resource_of(const struct cudaResourceDesc *from, CUDA_RESOURCE_DESC 
 		return true;
 	case cudaResourceTypeMipmappedArray:
 		to->resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+		to->res.mipmap.hMipmappedArray = (CUmipmappedArray)from->res.mipmap.mipmap;
 		return true;
 	case cudaResourceTypeLinear:
 		to->resType = CU_RESOURCE_TYPE_LINEAR;
@@ -195,7 +221,9 @@ static CUDA_TEXTURE_DESC texture_of(const struct cudaTextureDesc *d)
 	CUDA_TEXTURE_DESC to = { .filterMode = (CUfilter_mode)d->filterMode,
 		.flags = (d->readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0)
 			| (d->normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0)
-			| (d->sRGB ? CU_TRSF_SRGB : 0) | (d->seamlessCubemap ? CU_TRSF_SEAMLESS_CUBEMAP : 0) };
+			| (d->sRGB ? CU_TRSF_SRGB : 0) | (d->seamlessCubemap ? CU_TRSF_SEAMLESS_CUBEMAP : 0),
+		.mipmapFilterMode = (CUfilter_mode)d->mipmapFilterMode, .mipmapLevelBias = d->mipmapLevelBias,
+		.minMipmapLevelClamp = d->minMipmapLevelClamp, .maxMipmapLevelClamp = d->maxMipmapLevelClamp };
 
 	for (unsigned k = 0; k < 4; k++) {
 		to.borderColor[k] = d->borderColor[k];
@@ -241,7 +269,10 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *texture, const struct c
 	o.has_view = view;
 	if (view) {
 		o.rt_view = *view;
-		o.view.format = (CUresourceViewFormat)view->format;
+		o.view = (CUDA_RESOURCE_VIEW_DESC){ .format = (CUresourceViewFormat)view->format,
+			.width = view->width, .height = view->height, .depth = view->depth,
+			.firstMipmapLevel = view->firstMipmapLevel, .lastMipmapLevel = view->lastMipmapLevel,
+			.firstLayer = view->firstLayer, .lastLayer = view->lastLayer };
 	}
 	error = create(&handle, &o, r, "cudaCreateTextureObject");
 	if (!error)

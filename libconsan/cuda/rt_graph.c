@@ -540,29 +540,50 @@ cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t exec, cudaGraphNode_t node, 
 /* That of CUDA 11 has other parameters from the third on. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
 {
-	struct graph *g = graph_of(graph);
+	cudaGraphInstantiateParams p = { .flags = flags };
 
-	if (!g || !exec)
-		return rt(cudaErrorInvalidValue);
-	*exec = (cudaGraphExec_t)graph_dup(g, true);
-	return cudaSuccess;
+	/* "only supported by cudaGraphInstantiateWithParams" */
+	return flags & cudaGraphInstantiateFlagUpload ? rt(cudaErrorInvalidValue)
+		: cudaGraphInstantiateWithParams(exec, graph, &p);
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
 	unsigned long long flags)
 {
-	return flags > GRAPH_INSTANTIATE_FLAGS ? rt(cudaErrorInvalidValue)
-		: cudaGraphInstantiate(exec, graph, flags);
+	return cudaGraphInstantiate(exec, graph, flags);
 }
 
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
 	cudaGraphInstantiateParams *p)
 {
+	struct graph *g = graph_of(graph), *made;
+	const struct node *node = NULL;
+	int error;
+
 	if (!p)
 		return rt(cudaErrorInvalidValue);
-	p->result_out = cudaGraphInstantiateSuccess;
+	p->result_out = cudaGraphInstantiateError;
 	p->errNode_out = NULL;
-	return cudaGraphInstantiateWithFlags(exec, graph, p->flags);
+	if (!g || !exec)
+		return rt(cudaErrorInvalidValue);
+	made = graph_dup(g, true);
+	error = device_graph_instantiate(made, g, p->flags, &p->result_out, &node);
+	p->errNode_out = (cudaGraphNode_t)node;
+	if (error)
+		graph_free(made);
+	else
+		*exec = (cudaGraphExec_t)made;
+	return rt(error);
+}
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags)
+{
+	const struct graph *g = graph_exec_of(exec);
+
+	if (!g || !flags)
+		return rt(cudaErrorInvalidValue);
+	*flags = g->flags;
+	return cudaSuccess;
 }
 
 /* Later launches run the operations that the source graph has now. */
@@ -592,7 +613,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
-	return rt(graph_exec_of(exec) && stream_of(stream) ? device_ready() : cudaErrorInvalidValue);
+	struct graph *g = graph_exec_of(exec);
+	const int error = g && stream_of(stream) ? device_ready() : cudaErrorInvalidValue;
+
+	if (!error && g->flags & cudaGraphInstantiateFlagDeviceLaunch)
+		device_graph_upload(g);
+	return rt(error);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)

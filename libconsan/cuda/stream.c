@@ -186,7 +186,7 @@ static int enqueue(struct stream *s, struct op *op, bool blocking)
 	if (returns == RETURNS_STAGED)
 		copy_stage(&op->copy);
 	pthread_mutex_lock(&queue.lock);
-	t = kind == OP_GRAPH ? graph_enqueue(op->graph, s, from, order)
+	t = kind == OP_GRAPH ? graph_enqueue(op, s, from, order)
 		: queue_add(s, op, from, NULL);
 	if (kind != OP_GRAPH)
 		t->order = order_op_get(hb(), order);

@@ -33,15 +33,18 @@ static uint8_t texel_of(CUarray_format f)
 
 /* ---- resources ---- */
 
+static struct consan_level level_of(const struct array *a)
+{
+	return (struct consan_level){ (uintptr_t)a->at, a->pitch, a->slice };
+}
+
 static int of_array(const struct array *a, bool surface, struct consan_texture *t)
 {
 	const unsigned flags = a ? a->desc.Flags : 0;
 
 	if (!a || (surface && !(flags & CUDA_ARRAY3D_SURFACE_LDST)))
 		return cudaErrorInvalidValue;
-	t->at = (uintptr_t)a->at;
-	t->pitch = a->pitch;
-	t->slice = a->slice;
+	t->level[0] = level_of(a);
 	t->width = (uint32_t)a->desc.Width;
 	t->height = (uint32_t)a->desc.Height;
 	t->cube = flags & CUDA_ARRAY3D_CUBEMAP;
@@ -52,6 +55,18 @@ static int of_array(const struct array *a, bool surface, struct consan_texture *
 		t->depth = (uint32_t)a->desc.Depth;
 	t->format = texel_of(a->desc.Format);
 	t->channels = (uint8_t)a->desc.NumChannels;
+	return 0;
+}
+
+static int of_mipmapped(const struct mipmapped *m, bool surface, struct consan_texture *t)
+{
+	const int error = m && !surface ? of_array(m->level[0], false, t) : cudaErrorInvalidValue;
+
+	if (error)
+		return error;
+	for (unsigned k = 0; k < m->n; k++)
+		t->level[k] = level_of(m->level[k]);
+	t->levels = m->n;
 	return 0;
 }
 
@@ -89,18 +104,18 @@ static int of_memory(const CUDA_RESOURCE_DESC *r, struct consan_texture *t)
 	if (!bytes || !aligned(at, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)
 			|| mem_check((const void *)(uintptr_t)at, linear ? bytes : 1))
 		return cudaErrorInvalidValue;
-	t->at = at;
+	t->level[0].at = at;
 	if (linear) {
 		t->linear_memory = true;
 		t->width = (uint32_t)(bytes / texel);
-		t->pitch = t->slice = bytes;
+		t->level[0].pitch = t->level[0].slice = bytes;
 		return bytes / texel > 1 << 28 || !t->width ? cudaErrorInvalidValue : 0;
 	}
 	t->width = (uint32_t)r->res.pitch2D.width;
 	t->height = (uint32_t)r->res.pitch2D.height;
-	t->pitch = t->slice = r->res.pitch2D.pitchInBytes;
-	return t->pitch < (uint64_t)t->width * texel || !t->width
-		|| !aligned(t->pitch, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ? cudaErrorInvalidPitchValue : 0;
+	t->level[0].pitch = t->level[0].slice = r->res.pitch2D.pitchInBytes;
+	return t->level[0].pitch < (uint64_t)t->width * texel || !t->width
+		|| !aligned(t->level[0].pitch, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) ? cudaErrorInvalidPitchValue : 0;
 }
 
 static int refuse(const char *call, const char *why)
@@ -117,7 +132,7 @@ static int set_resource(const struct object *o, const char *call, struct consan_
 	case CU_RESOURCE_TYPE_ARRAY:
 		return of_array(array_of(r->res.array.hArray), o->surface, t);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		return refuse(call, "mipmapped arrays are not emulated");
+		return of_mipmapped(mipmapped_of(r->res.mipmap.hMipmappedArray), o->surface, t);
 	case CU_RESOURCE_TYPE_LINEAR:
 	case CU_RESOURCE_TYPE_PITCH2D:
 		return o->surface ? cudaErrorInvalidValue : of_memory(r, t);
@@ -133,12 +148,19 @@ static int set_reading(const struct object *o, const char *call, struct consan_t
 	const CUDA_TEXTURE_DESC *d = &o->texture;
 	const bool integers = t->format < CONSAN_TEXEL_F16;
 
-	if (d->flags & CU_TRSF_SRGB)
-		return refuse(call, "conversion from sRGB is not emulated");
+	if (d->flags & CU_TRSF_SRGB && (t->format != CONSAN_TEXEL_U8 || d->flags & CU_TRSF_READ_AS_INTEGER))
+		return refuse(call, "conversion from sRGB is documented for bytes that are read as floats only");
+	if (t->levels && !(d->flags & CU_TRSF_NORMALIZED_COORDINATES))
+		return refuse(call, "coordinates of mipmapped arrays must be normalized");
 	if (d->flags & CU_TRSF_SEAMLESS_CUBEMAP && t->cube)
 		return refuse(call, "filtering across the faces of cubemaps is not emulated");
 	t->linear = d->filterMode == CU_TR_FILTER_MODE_LINEAR && !t->linear_memory;
 	t->normalized = d->flags & CU_TRSF_NORMALIZED_COORDINATES || t->cube;
+	t->srgb = d->flags & CU_TRSF_SRGB;
+	t->level_linear = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
+	t->bias = d->mipmapLevelBias;
+	t->least = d->minMipmapLevelClamp;
+	t->most = d->maxMipmapLevelClamp;
 	t->as_float = integers && !(d->flags & CU_TRSF_READ_AS_INTEGER);
 	/* 32-bit integers are never read as floats; the runtime's call fails */
 	if (t->format == CONSAN_TEXEL_U32 || t->format == CONSAN_TEXEL_S32) {
@@ -158,6 +180,46 @@ static int set_reading(const struct object *o, const char *call, struct consan_t
 	}
 	if (t->linear_memory)
 		t->address[0] = CONSAN_ADDRESS_BORDER;
+	return 0;
+}
+
+/* ---- views ---- */
+
+static CUresourceViewFormat view_format(const struct consan_texture *t)
+{
+	static const CUresourceViewFormat of_one[] = {
+		[CONSAN_TEXEL_U8] = CU_RES_VIEW_FORMAT_UINT_1X8, [CONSAN_TEXEL_U16] = CU_RES_VIEW_FORMAT_UINT_1X16,
+		[CONSAN_TEXEL_U32] = CU_RES_VIEW_FORMAT_UINT_1X32, [CONSAN_TEXEL_S8] = CU_RES_VIEW_FORMAT_SINT_1X8,
+		[CONSAN_TEXEL_S16] = CU_RES_VIEW_FORMAT_SINT_1X16, [CONSAN_TEXEL_S32] = CU_RES_VIEW_FORMAT_SINT_1X32,
+		[CONSAN_TEXEL_F16] = CU_RES_VIEW_FORMAT_FLOAT_1X16, [CONSAN_TEXEL_F32] = CU_RES_VIEW_FORMAT_FLOAT_1X32,
+	};
+
+	/* of 1, 2 and 4 channels one after the other */
+	return (CUresourceViewFormat)(of_one[t->format] + t->channels / 2);
+}
+
+/* "CUDA_RESOURCE_VIEW_DESC": levels of a mipmapped array, layers of a layered one. */
+static int set_view(const CUDA_RESOURCE_VIEW_DESC *v, const char *call, struct consan_texture *t)
+{
+	const unsigned last_level = t->levels ? t->levels - 1 : 0, last_layer = t->layers ? t->layers - 1 : 0;
+
+	if (v->format != CU_RES_VIEW_FORMAT_NONE && v->format != view_format(t))
+		return refuse(call, "views of resources in other formats are not emulated");
+	if (t->linear_memory || v->firstMipmapLevel > v->lastMipmapLevel || v->lastMipmapLevel > last_level
+			|| v->firstLayer > v->lastLayer || v->lastLayer > last_layer
+			|| (v->width && (v->width != t->width || v->height != t->height)))
+		return cudaErrorInvalidValue;
+	t->width = consan_texture_size(t->width, v->firstMipmapLevel);
+	t->height = consan_texture_size(t->height, v->firstMipmapLevel);
+	t->depth = consan_texture_size(t->depth, v->firstMipmapLevel);
+	for (unsigned k = v->firstMipmapLevel; k <= v->lastMipmapLevel; k++) {
+		t->level[k - v->firstMipmapLevel] = t->level[k];
+		t->level[k - v->firstMipmapLevel].at += v->firstLayer * t->level[k].slice;
+	}
+	if (t->levels)
+		t->levels = v->lastMipmapLevel - v->firstMipmapLevel + 1;
+	if (t->layers && !t->cube)
+		t->layers = v->lastLayer - v->firstLayer + 1;
 	return 0;
 }
 
@@ -188,8 +250,8 @@ int object_new(const struct object *o, const char *call, uint64_t *handle)
 
 	if (!error && !o->surface)
 		error = set_reading(o, call, &t);
-	if (!error && o->has_view && o->view.format != CU_RES_VIEW_FORMAT_NONE)
-		error = refuse(call, "views of resources in other formats are not emulated");
+	if (!error && o->has_view)
+		error = set_view(&o->view, call, &t);
 	if (error)
 		return error;
 	forget_destroyed();

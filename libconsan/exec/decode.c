@@ -287,6 +287,23 @@ static void observe(const struct ptx_func *f, const struct ptx_insn *i, bool *co
 		*(relaxed ? unread : coupled) = true;
 }
 
+static enum exec_function function_called(const struct ptx_insn *i)
+{
+	const bool call = i->op == OP_call && i->noperands && i->operand[0].kind == PO_FUNC
+		&& i->operand[0].func;
+
+	return call ? runtime_function(i->operand[0].func->name) : RUNTIME_FUNCTIONS;
+}
+
+/* Which grids run as part of this one? */
+static void note_launches(struct exec_kernel_info *to, const struct ptx_insn *i)
+{
+	const enum exec_function f = function_called(i);
+
+	to->launches_graphs |= f == RUNTIME_GraphLaunch;
+	to->launches_grids |= f == RUNTIME_LaunchDevice || f == RUNTIME_LaunchDeviceV2;
+}
+
 static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *f)
 {
 	struct arena arena = { 0 };
@@ -311,6 +328,7 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 			k->info.tensor |= ptx_effect_of(fn->insn[n].op) == EF_TCGEN05;
 			k->info.apart &= !ptx_hands_over(&fn->insn[n]);
 			observe(fn, &fn->insn[n], &k->info.coupled, &unread, &fence);
+			note_launches(&k->info, &fn->insn[n]);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
 			k->info.takes_locks |= ptx_takes_lock(fn, &fn->insn[n]);
 			k->info.polls |= ptx_observes(&fn->insn[n]) && ptx_is_polled(fn, &fn->insn[n]);

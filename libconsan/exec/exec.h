@@ -135,6 +135,8 @@ struct exec_kernel_info {
 	bool polls_shared;         /* it has strong loads of shared memory */
 	bool polls;                /* a loop waits for what another thread writes to global memory */
 	bool takes_locks;          /* in global or shared memory */
+	bool launches_grids;       /* by CDP2 */
+	bool launches_graphs;
 	const struct ptx_insn *first_unsupported; /* or NULL */
 	const struct ev_symbol *symbols; size_t nsymbols; /* shared variables, laid out */
 };
@@ -215,11 +217,12 @@ struct exec_call {
 	uint32_t grid[3], block[3], shared_dynamic;
 	uint64_t stream;
 	const void *params;        /* param_bytes */
-	uint64_t number;           /* RUNS: that of the EV_GRID_LAUNCH */
+	uint64_t number;           /* RUNS: that of the EV_GRID_LAUNCH. GraphLaunch is called twice: with 0,
+				      value is to be set to the number of its grids; with the first one's */
 	uint64_t cta;              /* of the thread, linear */
 	/* The results: what the first parameter points to, and of functions that return no error the value:
 	 * of GetErrorString and GetErrorName the text, which must stay, of GraphSetConditional the address
-	 * of the 4 bytes to be written, 0 if there is none. */
+	 * of the 4 bytes to be written, 0 if there is none, of CurrentGraphExec the handle. */
 	unsigned char out[RUNTIME_OUT] __attribute__((aligned(8)));
 	uint64_t value;
 };

@@ -186,6 +186,8 @@ void builtin_give(const struct warp *w, const struct call_site *s, unsigned l, u
 void builtin_heap_event(struct warp *w, const struct xop *x, unsigned l, const void *at, bool freed);
 /* runtime.c: the device runtime */
 enum exec_function runtime_function(const char *name); /* RUNTIME_FUNCTIONS: none of these */
+/* Sets x->o[0] to %current_graph_exec. */
+enum step runtime_current_graph(struct warp *w, const struct xop *x, uint32_t lanes);
 const char *runtime_refusal(const char *name); /* why it is not executed; NULL: unknown */
 enum step runtime_call(struct warp *w, const struct xop *x, uint32_t lanes, const struct call_site *s);
 /* heap.c: memory for malloc in a kernel */

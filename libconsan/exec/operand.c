@@ -229,6 +229,10 @@ static uint32_t special(struct decoder *d, unsigned sreg, unsigned bits)
 	case SR_globaltimer:
 		bits = 64;
 		break;
+	case SR_current_graph_exec:
+		slot = dec_scratch(d, 64);
+		dec_before(d, runtime_current_graph)->o[0] = slot;
+		return slot;
 	case SR_reserved_smem_offset_begin:
 	case SR_reserved_smem_offset_end:
 	case SR_reserved_smem_offset_cap:

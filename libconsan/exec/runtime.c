@@ -3,6 +3,7 @@
  * run, is the observer's business (exec_observer.call). */
 #include "internal.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* Those of enum cudaError that come from here. */
@@ -19,6 +20,12 @@ static const struct function {
 #define RUNTIME(id, out, in, effect) _Static_assert(out <= RUNTIME_OUT, "it fits");
 #include "runtime.def"
 
+static bool of_graphs(size_t function)
+{
+	return function == RUNTIME_GraphSetConditional || function == RUNTIME_GraphLaunch
+		|| function == RUNTIME_CurrentGraphExec;
+}
+
 /* "__cudaCDP2LaunchDeviceV2_ptsz" is LaunchDeviceV2, "cudaGraphSetConditional" GraphSetConditional. */
 enum exec_function runtime_function(const char *name)
 {
@@ -34,7 +41,7 @@ enum exec_function runtime_function(const char *name)
 		n -= strlen(per_thread);
 	for (size_t i = 0; i < RUNTIME_FUNCTIONS; i++)
 		if (strlen(functions[i].name) == n && !memcmp(functions[i].name, name, n)
-			&& is_cdp == (i != RUNTIME_GraphSetConditional))
+			&& is_cdp == !of_graphs(i))
 			return (enum exec_function)i;
 	return RUNTIME_FUNCTIONS;
 }
@@ -174,16 +181,18 @@ static int launch_of(const struct warp *w, const struct call_site *s, unsigned l
 	return SUCCESS;
 }
 
-static void emit_launch(struct warp *w, const struct xop *x, unsigned l, struct exec_call *c)
+/* Launches of so many grids, whose numbers follow each other. Returns the first number. */
+static uint64_t emit_launches(struct warp *w, const struct xop *x, unsigned l, uint64_t n)
 {
 	static _Atomic uint64_t launches;
+	const uint64_t first = atomic_fetch_add(&launches, n ? n : 1) + 1;
 	struct event e = ex_event(w, x, EV_GRID_LAUNCH, 1u << l);
 
-	c->number = ++launches;
-	if (!w->sink || !w->sink->want_global)
-		return;
-	e.grid_launch.number = c->number;
-	ex_emit(w->cluster, &e);
+	for (uint64_t k = 0; k < n && w->sink && w->sink->want_global; k++) {
+		e.grid_launch.number = first + k;
+		ex_emit(w->cluster, &e);
+	}
+	return first;
 }
 
 /* ---- texts of errors ---- */
@@ -262,13 +271,20 @@ static uint64_t answer(struct warp *w, const struct xop *x, const struct call_si
 		if (at && !heap_free((void *)(uintptr_t)at))
 			error = INVALID_VALUE;
 		break;
+	case RUNTIME_GraphLaunch: /* how many grids is it? */
+		error = ask(w, c);
+		if (!error) {
+			c->number = emit_launches(w, x, l, c->value);
+			error = ask(w, c);
+		}
+		break;
 	case RUNTIME_LaunchDevice:
 	case RUNTIME_LaunchDeviceV2:
 		error = launch_of(w, s, l, c, &buffer);
 		/* fall through */
 	default:
 		if (c->effect == RUNTIME_RUNS && !error)
-			emit_launch(w, x, l, c);
+			c->number = emit_launches(w, x, l, 1);
 		if (!error)
 			error = ask(w, c);
 	}
@@ -315,6 +331,18 @@ static enum step set_condition(struct warp *w, const struct xop *x, uint32_t lan
 		lanes &= ~same;
 	}
 	ex_work(w);
+	return STEP_NEXT;
+}
+
+enum step runtime_current_graph(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct exec_observer *o = w->worker->grid->l->observer;
+	struct exec_call c = { .function = RUNTIME_CurrentGraphExec };
+
+	if (o && o->call)
+		ask(w, &c);
+	for EACH_LANE(l, lanes)
+		r64(w, x->o[0])[l] = c.value;
 	return STEP_NEXT;
 }
 

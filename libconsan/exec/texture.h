@@ -13,16 +13,25 @@ struct tap {
 	uint64_t at;               /* its address; 0: the border */
 	float weight;
 };
-enum { MOST_TAPS = 8 };
+enum { LEVEL_TAPS = 8, MOST_TAPS = 2 * LEVEL_TAPS };
 struct fetch { unsigned n; struct tap tap[MOST_TAPS]; };
 
-/* Coordinates of a texel or point: x, y, z. */
-struct point { double at[3]; unsigned layer; };
+/* A level, and the weight of the next one, which is read if that is not 0. */
+struct detail { unsigned level; float next; };
+
+/* Coordinates of a texel or point: x, y, z, and texels that are added in each dimension. */
+struct point { double at[3]; int32_t offset[3]; unsigned layer; struct detail detail; };
 
 static inline unsigned texture_dims(const struct consan_texture *t)
 {
 	return t->depth ? 3 : t->height ? 2 : 1;
 }
+/* Texels of a level; 0 of a missing dimension, and of a level that there is not. */
+uint32_t texture_extent(const struct consan_texture *t, unsigned dimension, uint32_t level);
+/* Of a level of detail, or of the partial derivatives of the coordinates; and of fetches that name neither. */
+struct detail texture_level(const struct consan_texture *t, double lod);
+struct detail texture_gradient(const struct consan_texture *t, const float x[3], const float y[3]);
+struct detail texture_base(const struct consan_texture *t);
 /* whole: the coordinates are indices of texels, which are not filtered. */
 void texture_fetch(const struct consan_texture *t, const struct point *p, bool whole, struct fetch *f);
 /* The four texels of a linear filter in the order of tld4: those at (0,1), (1,1), (1,0), (0,0). */

@@ -16,6 +16,7 @@ struct inside {
 	uint64_t number;           /* of those with this root, in the order of issue */
 	uint64_t upto;             /* it is ordered after all in `in` up to this number, and after what `in`
 				      does itself; 0: see the clock */
+	const struct order_op *home; /* it goes on as part of this one after `in`, which is inside of it; or NULL */
 	uint32_t branch, epoch;
 	struct clock clock;        /* what it is ordered after, without itself */
 };
@@ -101,6 +102,21 @@ struct order_op *order_issue_inside(struct order *o, struct order_op *in, struct
 	return op;
 }
 
+void order_op_outlives(struct order_op *op, const struct order_op *home)
+{
+	op->inside->home = home;
+}
+
+/* The operation on the path from `a` up to `in` that goes on when what contains it there has ended; NULL:
+ * none. */
+static const struct inside *outliving(const struct order_op *a, const struct order_op *in)
+{
+	for (; a != in; a = a->inside->in)
+		if (a->inside->home && depth_of(a->inside->home) <= depth_of(in))
+			return a->inside;
+	return NULL;
+}
+
 static bool sibling_before(const struct inside *a, const struct inside *b)
 {
 	return a->number <= b->upto || (a->branch < b->clock.n && b->clock.at[a->branch] >= a->epoch);
@@ -109,6 +125,8 @@ static bool sibling_before(const struct inside *a, const struct inside *b)
 enum inside_order order_inside(const struct order_op *a, const struct order_op *b)
 {
 	const struct order_op *last = NULL; /* of b's path, inside of what it is compared with */
+	const struct order_op *first = a;
+	const struct inside *beyond;
 
 	while (depth_of(a) > depth_of(b))
 		a = a->inside->in;
@@ -122,6 +140,10 @@ enum inside_order order_inside(const struct order_op *a, const struct order_op *
 		a = a->inside->in;
 		b = b->inside->in;
 	}
+	beyond = outliving(first, a->inside->in);
+	if (beyond)
+		return beyond->home == a->inside->in && beyond->number <= b->inside->upto ? INSIDE_BEFORE
+			: INSIDE_UNORDERED;
 	return sibling_before(a->inside, b->inside) ? INSIDE_BEFORE : INSIDE_UNORDERED;
 }
 

@@ -74,6 +74,9 @@ void order_join_nodes(struct order *o, struct order_op *start, struct order_op *
  * what `in` does itself. */
 struct order_op *order_issue_inside(struct order *o, struct order_op *in, struct order_op *const *after,
 	size_t nafter, bool last, const struct order_call *call);
+/* The operation, which was issued inside of another one, goes on after that: it is part of `home`, of which
+ * that one is a part, too. Only what is last in `home` is ordered after it. */
+void order_op_outlives(struct order_op *op, const struct order_op *home);
 struct order_op *order_op_get(struct order *o, struct order_op *op);
 void order_op_put(struct order *o, struct order_op *op); /* NULL is fine */
 void order_op_launch(struct order_op *op, uint32_t launch);

@@ -187,6 +187,8 @@ static void check_parent(struct consan *c, const struct order_op *op, uint32_t n
 	const struct order_op *in = order_op_in(op);
 	char why[512];
 
+	while (in && !order_op_kernel(in)) /* a graph that it launches */
+		in = order_op_in(in);
 	if (!in || !order_op_kernel(in) || order_before(in, op, ORDER_PROMISED)
 		|| (number && number == order_op_set(in)))
 		return;

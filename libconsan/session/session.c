@@ -588,6 +588,7 @@ void consan_kernel_info_sized(const struct consan_kernel *k, struct consan_kerne
 		.local_bytes = i->local_bytes, .const_bytes = i->const_bytes,
 		.nregs = i->nregs, .max_threads = i->max_threads,
 		.sm = k->module->ptx->sm, .unsupported = i->nunsupported > 0,
+		.launches_grids = i->launches_grids, .launches_graphs = i->launches_graphs,
 	};
 	memcpy(all.reqcluster, i->func->reqnctapercluster, sizeof all.reqcluster);
 	memset(out, 0, size);

@@ -1,4 +1,4 @@
-// Operations that are part of others: conditional nodes of graphs, and grids that kernels launch.
+// Operations that are part of others: conditional nodes of graphs, and grids and graphs that kernels launch.
 //   inside CASE racy|fixed    pairs; the second argument of CASE is the rule of the racy form, and the
 //                             fixed form has no finding
 //   inside values             compares what nodes and grids do with what they should
@@ -320,6 +320,119 @@ CASE(host_reads, CS1003)
 	CHECK(cudaDeviceSynchronize());
 }
 
+/* ---- graphs that kernels launch ---- */
+
+static cudaGraphExec_t device_graph(cudaGraph_t of, bool upload = true)
+{
+	cudaGraphInstantiateParams p = {};
+	cudaGraphExec_t exec;
+
+	p.flags = cudaGraphInstantiateFlagDeviceLaunch | (upload ? cudaGraphInstantiateFlagUpload : 0);
+	p.uploadStream = stream;
+	CHECK(cudaGraphInstantiateWithParams(&exec, of, &p));
+	CHECK(cudaStreamSynchronize(stream));
+	return exec;
+}
+
+static cudaGraphExec_t graph_set(int *a, int v)
+{
+	cudaGraph_t g;
+
+	CHECK(cudaGraphCreate(&g, 0));
+	kernel_set(g, a, v);
+	return device_graph(g);
+}
+
+static cudaGraphExec_t graph_copy(int *a, int *b)
+{
+	void *args[] = { &a, &b };
+	cudaGraph_t g;
+
+	CHECK(cudaGraphCreate(&g, 0));
+	kernel(g, (void *)copy, N, args);
+	return device_graph(g);
+}
+
+/* Launches one or two graphs, and writes *a before or after that. */
+__global__ void graphs(cudaGraphExec_t g, cudaStream_t s, cudaGraphExec_t h, cudaStream_t t, int *a, bool before)
+{
+	if (a && before) *a = 5;
+	cudaGraphLaunch(g, s);
+	if (h) cudaGraphLaunch(h, t);
+	if (a && !before) *a = 5;
+}
+
+static cudaGraphNode_t kernel_graphs(cudaGraphExec_t g, cudaStream_t s, cudaGraphExec_t h = NULL,
+	cudaStream_t t = NULL, int *a = NULL)
+{
+	void *args[] = { &g, &s, &h, &t, &a, &fixed };
+	return kernel(graph, (void *)graphs, 1, args);
+}
+
+// the next node of the launching graph does not wait for what was fired; the tail waits for all nodes
+CASE(graph_fired, CS1002)
+{
+	cudaGraphNode_t k = kernel_graphs(graph_copy(m, out),
+		fixed ? cudaStreamGraphTailLaunch : cudaStreamGraphFireAndForget);
+	kernel_set(graph, m, 1, &k);
+	launch();
+}
+
+// the launching thread writes after the launch
+CASE(graph_parent, CS1002)
+{
+	kernel_graphs(graph_copy(m, out), cudaStreamGraphFireAndForget, NULL, NULL, m);
+	launch();
+}
+
+// two graphs that are fired, two tails
+CASE(graph_two, CS1001)
+{
+	cudaStream_t s = fixed ? cudaStreamGraphTailLaunch : cudaStreamGraphFireAndForget;
+	kernel_graphs(graph_set(m, 1), s, graph_set(m, 2), s);
+	launch();
+}
+
+// a tail waits for the children of its graph, not for its siblings
+CASE(graph_sibling, CS1002)
+{
+	kernel_graphs(graph_set(m, 1), fixed ? cudaStreamGraphFireAndForget : cudaStreamGraphFireAndForgetAsSibling,
+		graph_copy(m, out), cudaStreamGraphTailLaunch);
+	launch();
+}
+
+// the stream of the host waits for all of it
+static void with_stream(cudaStream_t how)
+{
+	cudaGraphExec_t exec;
+	cudaStream_t t;
+
+	kernel_graphs(graph_set(m, 1), how);
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK(cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking));
+	CHECK(cudaGraphLaunch(exec, stream));
+	copy<<<1, N, 0, fixed ? stream : t>>>(m, out);
+	CHECK(cudaDeviceSynchronize());
+}
+CASE(graph_stream, CS1002) { with_stream(cudaStreamGraphFireAndForget); }
+CASE(graph_sibling_stream, CS1002) { with_stream(cudaStreamGraphFireAndForgetAsSibling); }
+CASE(graph_tail_stream, CS1002) { with_stream(cudaStreamGraphTailLaunch); }
+
+// the nodes of a graph that is launched, one of them a graph
+CASE(graph_nodes, CS1001)
+{
+	cudaGraph_t g, part;
+	cudaGraphNode_t node;
+
+	CHECK(cudaGraphCreate(&g, 0));
+	CHECK(cudaGraphCreate(&part, 0));
+	kernel_set(part, m, 1);
+	CHECK(cudaGraphAddChildGraphNode(&node, g, NULL, 0, part));
+	kernel_set(g, m, 2, fixed ? &node : NULL);
+	kernel_graphs(device_graph(g), cudaStreamGraphFireAndForget);
+	launch();
+}
+
 /* ---- values ---- */
 
 static void same(const char *what, int is, int should)
@@ -536,11 +649,114 @@ static void grids()
 	same("beside the plane", plane[19], 0);
 }
 
+/* to[0] counts the notes, which follow. */
+__global__ void note(int *to, int v) { to[1 + atomicAdd(to, 1)] = v; }
+__global__ void note_and_launch(int *to, int v, cudaGraphExec_t g, cudaStream_t s, cudaGraphExec_t h, cudaStream_t t)
+{
+	to[1 + atomicAdd(to, 1)] = v;
+	if (g) to[100] = cudaGraphLaunch(g, s);
+	if (h) to[101] = cudaGraphLaunch(h, t);
+}
+__global__ void again_graph(int *to)
+{
+	cudaGraphExec_t g = cudaGetCurrentGraphExec();
+
+	to[50] = g != NULL;
+	if (++*to < 4) to[51] = cudaGraphLaunch(g, cudaStreamGraphTailLaunch);
+	else to[52] = cudaGraphLaunch(g, cudaStreamGraphFireAndForget);
+}
+
+static cudaGraph_t graph_of(void *func, void **args)
+{
+	cudaGraph_t g;
+
+	CHECK(cudaGraphCreate(&g, 0));
+	kernel(g, func, 1, args);
+	return g;
+}
+
+static cudaGraphExec_t graph_note(int v, bool upload = true)
+{
+	void *args[] = { &m, &v };
+	return device_graph(graph_of((void *)note, args), upload);
+}
+
+static cudaGraphExec_t graph_note_and_launch(int v, cudaGraphExec_t g, cudaStream_t s, cudaGraphExec_t h = NULL,
+	cudaStream_t t = NULL)
+{
+	void *args[] = { &m, &v, &g, &s, &h, &t };
+	return device_graph(graph_of((void *)note_and_launch, args));
+}
+
+static void notes(cudaGraphExec_t exec, int n, const int *want)
+{
+	memset(m, 0, 110 * sizeof *m);
+	CHECK(cudaGraphLaunch(exec, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	same("notes", m[0], n);
+	for (int k = 0; k < n; k++) same("note", m[1 + k], want[k]);
+}
+
+static void device_graphs()
+{
+	const cudaStream_t tail = cudaStreamGraphTailLaunch, fire = cudaStreamGraphFireAndForget;
+	void *args[] = { &m }, *to[] = { &out, &out };
+	cudaGraphInstantiateParams p = {};
+	cudaHostNodeParams host = { [](void *) { }, NULL };
+	unsigned long long flags;
+	cudaGraphExec_t exec, plain;
+	cudaGraph_t g;
+	cudaGraphNode_t node;
+
+	/* tails in the order of their launches, those of a tail first; a child before the tail */
+	exec = graph_note_and_launch(1, graph_note_and_launch(2, graph_note(3), tail), tail, graph_note(4), tail);
+	notes(exec, 4, (const int[]){ 1, 2, 3, 4 });
+	notes(exec, 4, (const int[]){ 1, 2, 3, 4 });
+	notes(graph_note_and_launch(1, graph_note(2), tail, graph_note(3), fire), 3, (const int[]){ 1, 3, 2 });
+	/* itself, as a tail only */
+	exec = device_graph(graph_of((void *)again_graph, args));
+	memset(m, 0, 110 * sizeof *m);
+	m[52] = -1;
+	CHECK(cudaGraphLaunch(exec, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	same("again", m[0], 4);
+	same("current", m[50], 1);
+	same("as a tail", m[51], 0);
+	same("fired", m[52], cudaErrorInvalidValue);
+	/* not uploaded; a stream of the host */
+	exec = graph_note(2, false);
+	notes(graph_note_and_launch(1, exec, fire, graph_note(2), 0), 1, (const int[]){ 1 });
+	same("not uploaded", m[100], cudaErrorInvalidValue);
+	same("stream", m[101], cudaErrorInvalidValue);
+	CHECK(cudaGraphUpload(exec, stream));
+	notes(graph_note_and_launch(1, exec, tail), 2, (const int[]){ 1, 2 });
+	CHECK(cudaGraphExecGetFlags(exec, &flags));
+	same("flags", (int)flags, cudaGraphInstantiateFlagDeviceLaunch);
+	/* what cannot be launched by kernels */
+	g = graph_of((void *)tells, args);
+	CHECK(cudaGraphInstantiate(&plain, g, 0));
+	notes(graph_note_and_launch(1, plain, fire), 1, (const int[]){ 1 });
+	same("no device graph", m[100], cudaErrorInvalidValue);
+	same("both flags", cudaGraphInstantiate(&plain, g, cudaGraphInstantiateFlagDeviceLaunch
+		| cudaGraphInstantiateFlagAutoFreeOnLaunch), cudaErrorInvalidValue);
+	CHECK(cudaGraphAddHostNode(&node, g, NULL, 0, &host));
+	p.flags = cudaGraphInstantiateFlagDeviceLaunch;
+	same("host node", cudaGraphInstantiateWithParams(&plain, g, &p), cudaErrorInvalidValue);
+	same("result", p.result_out, cudaGraphInstantiateNodeOperationNotSupported);
+	same("node", p.errNode_out == node, 1);
+	g = graph_of((void *)waits, to);
+	same("CDP", cudaGraphInstantiateWithParams(&plain, g, &p), cudaErrorInvalidValue);
+	CHECK(cudaGraphCreate(&g, 0));
+	same("empty", cudaGraphInstantiateWithParams(&plain, g, &p), cudaErrorInvalidValue);
+	same("structure", p.result_out, cudaGraphInstantiateInvalidStructure);
+}
+
 static void values()
 {
 	conditions();
 	refused();
 	grids();
+	device_graphs();
 	printf("values: OK\n");
 }
 
@@ -549,7 +765,8 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(condition_read), C(condition_set), C(condition_threads), C(body_branches), C(body_beside), C(body_nested),
 	C(body_stream), C(parent_later), C(parent_joins), C(block_writes), C(last_block), C(child_streams),
 	C(child_blocks), C(child_event), C(fire_and_forget), C(tail_launch), C(grandchild), C(child_copy),
-	C(child_fill), C(host_stream), C(host_reads), C(values),
+	C(child_fill), C(host_stream), C(host_reads), C(graph_fired), C(graph_parent), C(graph_two),
+	C(graph_sibling), C(graph_stream), C(graph_sibling_stream), C(graph_tail_stream), C(graph_nodes), C(values),
 };
 
 int main(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,15 +63,21 @@ static float at(const struct view *v, const float *t, const int *i)
 	return t[(k[2] * (v->dims > 1 ? v->size[1] : 1) + k[1]) * v->size[0] + k[0]];
 }
 
-/* An H200 rounds products of weights to 8 bits. In three dimensions this is not how it does all of them. */
+static int split(int weight, int by)
+{
+	return (weight * by + 128) / 256;
+}
+
+/* What GPUs round: they split by z, then by y. */
 static void weigh(const int w[3], int to[8])
 {
-	const int xy = (w[0] * w[1] + 128) / 256, xz = (w[0] * w[2] + 128) / 256, yz = (w[1] * w[2] + 128) / 256;
-	const int all = (xz * w[1] + 128) / 256;
+	const int after = split(w[0], w[2]), before = split(w[0], 256 - w[2]), left = w[2] - after;
+	const int first = 256 - w[2] - before;
 
-	to[7] = all, to[3] = xy - all, to[5] = xz - all, to[6] = yz - all;
-	to[1] = w[0] - xy - xz + all, to[2] = w[1] - xy - yz + all, to[4] = w[2] - xz - yz + all;
-	to[0] = 256 - w[0] - w[1] - w[2] + xy + xz + yz - all;
+	to[7] = split(after, w[1]), to[5] = after - to[7];
+	to[3] = split(before, w[1]), to[1] = before - to[3];
+	to[4] = split(left, 256 - w[1]), to[6] = left - to[4];
+	to[0] = split(first, 256 - w[1]), to[2] = first - to[0];
 }
 
 static float fetched(const struct view *v, const float *t, const float *x)
@@ -450,7 +457,259 @@ static int arrays(void)
 	return 0;
 }
 
+/* ---- mipmapped arrays ---- */
+
+enum { LEVELS = 5 };             /* of 16 by 8 texels; each texel of level l is 100 * l */
+
+static cudaMipmappedArray_t mipmapped(unsigned flags = 0)
+{
+	cudaChannelFormatDesc c = cudaCreateChannelDesc<float>();
+	cudaMipmappedArray_t m;
+	float texels[16 * 8];
+
+	OK(cudaMallocMipmappedArray(&m, &c, make_cudaExtent(16, 8, 0), 9, flags));
+	for (int l = 0; l < LEVELS; l++) {
+		cudaArray_t a;
+		cudaExtent e;
+
+		OK(cudaGetMipmappedArrayLevel(&a, m, l));
+		OK(cudaArrayGetInfo(&c, &e, NULL, a));
+		CHECK((int)e.width == (16 >> l) && e.height == (l < 3 ? 8u >> l : 1u) && !e.depth);
+		for (size_t i = 0; i < e.width * e.height; i++)
+			texels[i] = 100 * l;
+		OK(cudaMemcpy2DToArray(a, 0, 0, texels, e.width * 4, e.width * 4, e.height, cudaMemcpyHostToDevice));
+	}
+	return m;
+}
+
+static cudaTextureObject_t mip_texture(cudaMipmappedArray_t m, bool linear, float bias = 0, float least = 0,
+	float most = 99, const cudaResourceViewDesc *view = NULL)
+{
+	cudaResourceDesc r = {};
+	cudaTextureDesc d = {};
+	cudaTextureObject_t t;
+
+	r.resType = cudaResourceTypeMipmappedArray;
+	r.res.mipmap.mipmap = m;
+	d.normalizedCoords = 1;
+	d.mipmapFilterMode = linear ? cudaFilterModeLinear : cudaFilterModePoint;
+	d.mipmapLevelBias = bias;
+	d.minMipmapLevelClamp = least;
+	d.maxMipmapLevelClamp = most;
+	OK(cudaCreateTextureObject(&t, &r, &d, view));
+	return t;
+}
+
+__global__ void details(cudaTextureObject_t t, const float *lod, float *out)
+{
+	out[threadIdx.x] = threadIdx.x ? tex2DLod<float>(t, 0.5f, 0.5f, lod[threadIdx.x])
+		: tex2D<float>(t, 0.5f, 0.5f);
+}
+
+/* x[0] and x[1] are texels of level 0. */
+__global__ void gradients(cudaTextureObject_t t, const float *x, float *out)
+{
+	const float *g = x + 4 * threadIdx.x;
+
+	out[threadIdx.x] = tex2DGrad<float>(t, 0.5f, 0.5f, make_float2(g[0] / 16, g[1] / 8),
+		make_float2(g[2] / 16, g[3] / 8));
+}
+
+/* The values are those of an H100. */
+static int mips(void)
+{
+	/* [0] is a fetch without a level */
+	static const struct { bool linear; float bias, least, most, lod[8], want[8]; } all[] = {
+		{ false, 0, 0, 99, { 0, -1, 0, .49f, .5f, 1.5f, 2.3f, 9 }, { 0, 0, 0, 0, 100, 200, 200, 400 } },
+		{ true, 0, 0, 99, { 0, -1, .25f, .49f, .499f, 1.006f, 1.998f, 9 },
+			{ 0, 0, 25, 48.828125f, 49.609375f, 100.390625f, 199.609375f, 400 } },
+		{ true, .75f, 0, 99, { 0, -.5f, 0, .49f, 1.001f, 1.998f, 2.3f, 9 },
+			{ 0, 25, 75, 123.828125f, 175, 274.609375f, 304.6875f, 400 } },
+		{ true, 0, 1.25f, 2.25f, { 0, -1, 0, 1, 1.5f, 2.3f, 3, 9 }, { 125, 125, 125, 125, 150, 225, 225, 225 } },
+		{ false, 0, 3, 1, { 0, -1, 0, 1, 2, 3, 4, 5 }, { 300, 300, 300, 300, 300, 300, 300, 300 } },
+	};
+	static const float by[6][4] = { { 1 }, { 2 }, { 3 }, { 0, 3 }, { 6 }, { .5f } };
+	static const float levels[6] = { 0, 100, 158.59375f, 158.59375f, 258.59375f, 0 };
+	cudaMipmappedArray_t m = mipmapped(), level;
+	cudaResourceViewDesc view = {};
+	cudaArray_t a;
+	float *x, *out;
+
+	OK(cudaMallocManaged(&x, 256));
+	OK(cudaMallocManaged(&out, 256));
+	for (const auto &c : all) {
+		memcpy(x, c.lod, sizeof c.lod);
+		details<<<1, 8>>>(mip_texture(m, c.linear, c.bias, c.least, c.most), x, out);
+		OK(cudaDeviceSynchronize());
+		for (int i = 0; i < 8; i++)
+			CHECK(out[i] == c.want[i]);
+	}
+	memcpy(x, by, sizeof by);
+	gradients<<<1, 6>>>(mip_texture(m, true), x, out);
+	OK(cudaDeviceSynchronize());
+	for (int i = 0; i < 6; i++)
+		CHECK(out[i] == levels[i]);
+	view.format = cudaResViewFormatFloat1;
+	view.width = 16;
+	view.height = 8;
+	view.firstMipmapLevel = 1;
+	view.lastMipmapLevel = 2;
+	memcpy(x, all[0].lod, sizeof all[0].lod);
+	details<<<1, 8>>>(mip_texture(m, false, 0, 0, 99, &view), x, out);
+	OK(cudaDeviceSynchronize());
+	CHECK(out[0] == 100 && out[1] == 100 && out[4] == 200 && out[7] == 200);
+	CHECK(cudaGetMipmappedArrayLevel(&a, m, LEVELS) == cudaErrorInvalidValue);
+	OK(cudaGetMipmappedArrayLevel(&a, m, 2));
+	level = m;
+	OK(cudaFreeMipmappedArray(level));
+	OK(cudaDeviceSynchronize());
+	return 0;
+}
+
+/* ---- formatted stores, and reductions ---- */
+
+/* The values are those of an H100. */
+__global__ void formatted(cudaSurfaceObject_t bytes, cudaSurfaceObject_t halves)
+{
+	asm volatile("sust.p.1d.v4.b32.trap [%0, {1}], {%1, %2, %3, %4};" :: "l"(bytes), "r"(1), "r"(200), "r"(-200),
+		"r"(INT_MIN));
+	asm volatile("sust.p.1d.v4.b32.trap [%0, {1}], {%1, %2, %3, %4};" :: "l"(halves), "r"(0x3f801fff),
+		"r"(0x3f803000), "r"(0x47c35000), "r"(0xc0000000));
+}
+
+__global__ void reduces(cudaSurfaceObject_t s, int v)
+{
+	const int x = threadIdx.x % 4;
+
+	asm volatile("sured.b.add.1d.s32.trap [%0, {%1}], %2;" :: "l"(s), "r"(x * 4), "r"(v));
+	asm volatile("sured.b.min.1d.s32.zero [%0, {%1}], %2;" :: "l"(s), "r"(16 + x * 4), "r"(v - (int)threadIdx.x));
+	asm volatile("sured.p.max.1d.b32.trap [%0, {%1}], %2;" :: "l"(s), "r"(8 + x), "r"(v + (int)threadIdx.x));
+}
+
+static int stores(void)
+{
+	cudaChannelFormatDesc half4 = { 16, 16, 16, 16, cudaChannelFormatKindFloat };
+	char4 none[2] = {}, bytes[2];
+	int zero[16] = {}, is[16];
+	unsigned short halves[8];
+	cudaSurfaceObject_t s[3];
+	cudaArray_t a[3];
+	cudaResourceDesc r;
+
+	a[0] = array_of(none, 2, 0, 0, cudaArraySurfaceLoadStore);
+	OK(cudaMallocArray(&a[1], &half4, 2, 0, cudaArraySurfaceLoadStore));
+	a[2] = array_of(zero, 16, 0, 0, cudaArraySurfaceLoadStore);
+	for (int k = 0; k < 3; k++) {
+		r = resource_of(a[k]);
+		OK(cudaCreateSurfaceObject(&s[k], &r));
+	}
+	formatted<<<1, 1>>>(s[0], s[1]);
+	reduces<<<2, 64>>>(s[2], 3);
+	OK(cudaMemcpy2DFromArray(bytes, 8, a[0], 0, 0, 8, 1, cudaMemcpyDeviceToHost));
+	OK(cudaMemcpy2DFromArray(halves, 16, a[1], 0, 0, 16, 1, cudaMemcpyDeviceToHost));
+	OK(cudaMemcpy2DFromArray(is, 64, a[2], 0, 0, 64, 1, cudaMemcpyDeviceToHost));
+	CHECK(bytes[1].x == 1 && bytes[1].y == 127 && bytes[1].z == -128 && bytes[1].w == -128);
+	CHECK(halves[4] == 0x3c00 && halves[5] == 0x3c01 && halves[6] == 0x7bff && halves[7] == 0xc000);
+	for (int k = 0; k < 4; k++) {
+		CHECK(is[k] == 2 * 16 * 3);
+		CHECK(is[4 + k] == 3 - 60 - k);
+		CHECK(is[8 + k] == 3 + 60 + k);
+	}
+	return 0;
+}
+
 /* ---- what is reported ---- */
+
+static cudaStream_t new_stream(void)
+{
+	cudaStream_t s;
+
+	OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+	return s;
+}
+
+__global__ void fill_level(cudaSurfaceObject_t s)
+{
+	surf2Dwrite((float)threadIdx.x, s, threadIdx.x * 4, 2); /* the row in the middle */
+}
+
+/* A grid writes level 1 through a surface, another one reads it through a texture of all levels, or the
+ * level before it. */
+static int level_written(bool ordered, float lod)
+{
+	cudaMipmappedArray_t m = mipmapped(cudaArraySurfaceLoadStore);
+	cudaStream_t a = new_stream(), b = ordered ? a : new_stream();
+	cudaTextureObject_t t = mip_texture(m, true);
+	cudaSurfaceObject_t s;
+	cudaResourceDesc r;
+	cudaArray_t level;
+	float *x, *out;
+
+	OK(cudaGetMipmappedArrayLevel(&level, m, 1));
+	r = resource_of(level);
+	OK(cudaCreateSurfaceObject(&s, &r));
+	OK(cudaMallocManaged(&x, 256));
+	OK(cudaMalloc(&out, 256));
+	for (int i = 0; i < 8; i++)
+		x[i] = lod;
+	OK(cudaDeviceSynchronize());
+	fill_level<<<1, 8, 0, a>>>(s);
+	details<<<1, 8, 0, b>>>(t, x, out);
+	OK(cudaDeviceSynchronize());
+	return 0;
+}
+
+__global__ void adds(cudaSurfaceObject_t s)
+{
+	asm volatile("sured.b.add.2d.u32.trap [%0, {%1, 0}], 1;" :: "l"(s), "r"((int)threadIdx.x % 4 * 4));
+}
+
+/* Two grids reduce the same texels, which is no race; a third one fetches them. */
+static int reduced(bool ordered)
+{
+	unsigned texels[W * H] = {};
+	float *x, *out;
+	cudaArray_t a = array_of(texels, W, H, 0, cudaArraySurfaceLoadStore);
+	cudaStream_t s[3] = { new_stream(), new_stream(), new_stream() };
+	cudaResourceDesc r = resource_of(a);
+	cudaSurfaceObject_t surface;
+	cudaTextureObject_t t = texture_of(r, cudaAddressModeClamp, false, false);
+
+	OK(cudaCreateSurfaceObject(&surface, &r));
+	OK(cudaMalloc(&out, N * 4));
+	OK(cudaMalloc(&x, 3 * N * 4));
+	OK(cudaMemset(x, 0, 3 * N * 4));
+	OK(cudaDeviceSynchronize());
+	adds<<<1, 64, 0, s[0]>>>(surface);
+	adds<<<1, 64, 0, s[1]>>>(surface);
+	if (ordered)
+		OK(cudaDeviceSynchronize());
+	fetch<<<1, N, 0, s[2]>>>(t, 2, x, out);
+	OK(cudaDeviceSynchronize());
+	return 0;
+}
+
+/* A copy of a box between two arrays in one stream, a kernel that reads the result in another one. */
+static int box(bool ordered)
+{
+	float texels[W * H * D] = {}, *x, *out;
+	cudaArray_t from = array_of(texels, W, H, D), to = array_of(texels, W, H, D);
+	cudaStream_t a = new_stream(), b = ordered ? a : new_stream();
+	cudaTextureObject_t t = texture_of(resource_of(to), cudaAddressModeClamp, false, false);
+	cudaMemcpy3DPeerParms p = {};
+
+	OK(cudaMalloc(&out, N * 4));
+	OK(cudaMalloc(&x, 3 * N * 4));
+	OK(cudaMemset(x, 0, 3 * N * 4));
+	OK(cudaDeviceSynchronize());
+	p.srcArray = from;
+	p.dstArray = to;
+	p.extent = make_cudaExtent(W, H, 2);
+	OK(cudaMemcpy3DPeerAsync(&p, a));
+	fetch<<<1, N, 0, b>>>(t, 3, x, out);
+	OK(cudaDeviceSynchronize());
+	return 0;
+}
 
 /* A surface that the same kernel has written is read through a texture, or not. */
 __global__ void written(cudaSurfaceObject_t s, cudaTextureObject_t t, cudaTextureObject_t other,
@@ -524,14 +783,27 @@ static int refused(void)
 	cudaResourceDesc r = resource_of(array_of(texels, W, H, 0));
 	cudaTextureDesc d = {};
 	cudaTextureObject_t t;
-	cudaMipmappedArray_t m;
+	cudaArray_t a;
 
-	cudaArray_t a = array_of(texels, W, H, 0);
-	OK(cudaFreeArray(a));
-	CHECK(cudaFreeArray(a) != cudaSuccess); /* a driver crashes */
-	CHECK(cudaMallocMipmappedArray(&m, &c, make_cudaExtent(W, H, 0), 2, 0) == cudaErrorNotSupported);
+	CHECK(cudaMallocArray(&a, &c, W, H, cudaArraySparse) == cudaErrorNotSupported);
 	d.sRGB = 1;
 	CHECK(cudaCreateTextureObject(&t, &r, &d, NULL) == cudaErrorNotSupported);
+	return 0;
+}
+
+/* For consan only: drivers do not look handles up, and crash. */
+static int freed_twice(void)
+{
+	float texels[W * H] = {};
+	cudaArray_t a = array_of(texels, W, H, 0), level;
+	cudaMipmappedArray_t m = mipmapped();
+
+	OK(cudaFreeArray(a));
+	CHECK(cudaFreeArray(a) == cudaErrorInvalidResourceHandle);
+	OK(cudaGetMipmappedArrayLevel(&level, m, 1));
+	CHECK(cudaFreeArray(level) == cudaErrorInvalidResourceHandle);
+	OK(cudaFreeMipmappedArray(m));
+	CHECK(cudaFreeMipmappedArray(m) == cudaErrorInvalidResourceHandle);
 	return 0;
 }
 
@@ -545,14 +817,24 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "fetches"))
 		return fetches() || all_formats();
 	if (!strcmp(what, "more"))
-		return more() || surface() || arrays();
+		return more() || surface() || arrays() || mips() || stores();
 	if (!strcmp(what, "written") || !strcmp(what, "written-elsewhere"))
 		return same_kernel(what[7] != 0);
 	if (!strcmp(what, "streams") || !strcmp(what, "streams-ordered"))
 		return two_streams(what[7] != 0);
 	if (!strcmp(what, "destroyed"))
 		return destroyed();
+	if (!strcmp(what, "level") || !strcmp(what, "level-ordered"))
+		return level_written(what[5] != 0, 0.5f);
+	if (!strcmp(what, "level-above"))
+		return level_written(false, 0);
+	if (!strcmp(what, "reduced") || !strcmp(what, "reduced-ordered"))
+		return reduced(what[7] != 0);
+	if (!strcmp(what, "box") || !strcmp(what, "box-ordered"))
+		return box(what[3] != 0);
 	if (!strcmp(what, "refused"))
 		return refused();
+	if (!strcmp(what, "freed-twice"))
+		return freed_twice();
 	return 2;
 }

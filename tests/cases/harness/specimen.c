@@ -242,12 +242,12 @@ static void make_tensor(const struct specimen *s, const char *spec,
 /* texture width=32 height=4, of floats: an object over the buffer of the argument before */
 static uint64_t make_object(const struct specimen_maker *make, const char *spec, bool surface)
 {
-	struct consan_texture t = { .at = make->newest, .width = number_of(spec, "width=", 1),
+	struct consan_texture t = { .width = number_of(spec, "width=", 1),
 		.height = number_of(spec, "height=", 1), .surface = surface,
 		.format = CONSAN_TEXEL_F32, .channels = 1, .linear = number_of(spec, "linear=", 0) };
 
 	memset(t.address, CONSAN_ADDRESS_CLAMP, sizeof t.address);
-	t.pitch = t.slice = t.width * 4;
+	t.level[0] = (struct consan_level){ make->newest, t.width * 4, t.width * 4 };
 	return make->texture(make, &t);
 }
 

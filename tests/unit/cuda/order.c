@@ -39,7 +39,7 @@ static void run_cases(const char *program, unsigned least, unsigned part, unsign
 
 Test(order, pairs_1, .timeout = 300) { run_cases("order", 40, 0, 2); }
 Test(order, pairs_2, .timeout = 300) { run_cases("order", 40, 1, 2); }
-Test(order, pairs_inside, .timeout = 300) { run_cases("inside", 20, 0, 1); }
+Test(order, pairs_inside, .timeout = 300) { run_cases("inside", 28, 0, 1); }
 
 /* What conditional nodes and grids that kernels launch do. One launch in it is refused. */
 Test(order, inside, .timeout = 100)

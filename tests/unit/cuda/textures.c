@@ -31,11 +31,19 @@ Test(textures, of_several_operations)
 {
 	expect("./textures streams", 66, "CS1002");
 	expect("./textures streams-ordered", 0, "1 of 1 kernel checked");
+	expect("./textures level", 66, "CS1002");
+	expect("./textures level-ordered", 0, "2 of 2 kernels checked");
+	expect("./textures level-above", 0, "2 of 2 kernels checked");
+	expect("./textures reduced", 66, "CS1002");
+	expect("./textures reduced-ordered", 0, "2 of 2 kernels checked");
+	expect("./textures box", 66, "CS1002");
+	expect("./textures box-ordered", 0, "1 of 1 kernel checked");
 }
 
 Test(textures, refused)
 {
 	expect("./textures destroyed", 66, "CS910");
-	expect("./textures refused", 67, "mipmapped arrays are not emulated");
-	cr_assert(has(output, "conversion from sRGB is not emulated"), "%s", output);
+	expect("./textures refused", 67, "sparse arrays");
+	cr_assert(has(output, "conversion from sRGB is documented for bytes"), "%s", output);
+	expect("./textures freed-twice", 67, "no kernel was launched");
 }

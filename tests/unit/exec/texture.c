@@ -49,8 +49,7 @@ static struct event_sink *begin(void *user, const struct cluster_info *c)
 static struct exec_result run(const char *text, unsigned threads, bool linear, uint32_t out[64],
 	struct seen *seen)
 {
-	struct consan_texture t = { .at = (uintptr_t)texels, .pitch = sizeof texels[0],
-		.slice = sizeof texels, .width = W, .height = H, .format = CONSAN_TEXEL_F32, .channels = 1,
+	struct consan_texture t = { .level = { { (uintptr_t)texels, sizeof texels[0], sizeof texels } }, .width = W, .height = H, .format = CONSAN_TEXEL_F32, .channels = 1,
 		.address = { CONSAN_ADDRESS_CLAMP, CONSAN_ADDRESS_CLAMP }, .linear = linear };
 	struct exec_observer o = { .user = seen, .cluster_begin = begin };
 	struct consan_err e = { 0 };
@@ -110,6 +109,8 @@ Test(texture, queries)
 	const struct exec_result r = run(KERNEL("",
 		"txq.width.b32 v, [t];\nst.global.u32 [o], v;\ntxq.height.b32 v, [t];\nst.global.u32 [o+4], v;\n"
 		"suq.width.b32 v, [s];\nst.global.u32 [o+8], v;\n"
+		"txq.num_mipmap_levels.b32 v, [t];\nst.global.u32 [o+24], v;\n"
+		"txq.level.width.b32 v, [t], 1;\nst.global.u32 [o+28], v;\n"
 		"istypep.texref p, t;\nselp.u32 v, 1, 0, p;\nst.global.u32 [o+12], v;\n"
 		"istypep.surfref p, t;\nselp.u32 v, 1, 0, p;\nst.global.u32 [o+16], v;\n"
 		"istypep.surfref p, s;\nselp.u32 v, 1, 0, p;\nst.global.u32 [o+20], v;"), 1, false, out, &s);
@@ -117,6 +118,7 @@ Test(texture, queries)
 	cr_assert_eq(r.status, EXEC_OK, "%s", r.err.text);
 	cr_assert(out[0] == W && out[1] == H && out[2] == W);
 	cr_assert(out[3] == 1 && out[4] == 0 && out[5] == 1);
+	cr_assert(out[6] == 1 && out[7] == 0, "there is no level 1");
 }
 
 /* .zero: 0 is read; .clamp: the nearest element; .trap: a fault. */
@@ -144,13 +146,56 @@ Test(texture, outside_a_surface)
 	cr_assert(r.status == EXEC_FAULT && r.fault == FAULT_TEXTURE);
 }
 
+/* Offsets count texels, also of tld4; PTX ISA, tex. */
+Test(texture, offsets)
+{
+	static uint32_t out[64];
+	struct seen s;
+
+	run(KERNEL("", "tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {0f40200000, 0f3fc00000}], {1, -1};"), 1, false,
+		out, &s);
+	cr_assert(s.n == 1 && s.access[0].at == (uintptr_t)&texels[0][3]);
+	run(KERNEL("", "tex.level.2d.v4.f32.s32 {f0, f1, f2, f3}, [t, {2, 2}], 0, {-1, 1};"), 1, false, out, &s);
+	cr_assert(s.n == 1 && s.access[0].at == (uintptr_t)&texels[3][1]);
+	run(KERNEL("", "tld4.r.2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {0f40400000, 0f40000000}], {2, -1};"), 1, false,
+		out, &s);
+	cr_assert(s.n == 4 && s.access[0].at == (uintptr_t)&texels[1][4]
+		&& s.access[3].at == (uintptr_t)&texels[0][4]);
+}
+
+/* A reduction is one access of all lanes, relaxed at the scope of the device; a formatted store counts
+ * texels. */
+Test(texture, reductions_and_formatted_stores)
+{
+	static uint32_t out[64];
+	struct exec_result r;
+	struct seen s;
+	float f;
+
+	r = run(KERNEL("", "sured.b.or.2d.b32.trap [s, {8, 1}], i;\n"), 32, false, out, &s);
+	cr_assert_eq(r.status, EXEC_OK, "%s", r.err.text);
+	cr_assert(s.n == 1 && s.access[0].mode == MODE_RMW && s.access[0].lanes == UINT32_MAX
+		&& s.access[0].flags == ACCESS_REDUCTION && s.access[0].at == (uintptr_t)&texels[1][2]);
+	f = W + 2;
+	memcpy(&out[0], &f, 4);
+	memcpy(&out[1], &texels[1][2], 4);
+	cr_assert_eq(out[1], out[0] | 31);
+	r = run(KERNEL("", "mov.u32 v, 0f3fc00000;\nsust.p.2d.b32.clamp [s, {99, 2}], {v};"), 1, false, out, &s);
+	cr_assert_eq(r.status, EXEC_OK, "%s", r.err.text);
+	cr_assert(s.n == 1 && s.access[0].mode == MODE_WRITE && s.access[0].at == (uintptr_t)&texels[2][W - 1]
+		&& texels[2][W - 1] == 1.5f);
+}
+
 Test(texture, refused)
 {
 	static const struct { const char *text, *why; } bad[] = {
 		{ KERNEL("", "tex.3d.v4.f32.f32 {f0, f1, f2, f3}, [t, {f0, f0, f0, f0}];"), "other dimensions" },
-		{ KERNEL("", "tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {f0, f0}], {i, i};"), "offsets" },
-		{ KERNEL("", "sured.b.add.2d.u32.trap [s, {i, i}], v;"), "reductions on surfaces" },
-		{ KERNEL("", "sust.p.2d.v4.b32.trap [s, {i, i}], {v, v, v, v};"), "formatted" },
+		{ KERNEL("", "tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {f0, f0}], f0;"), "depth textures" },
+		{ KERNEL("", "tld4.r.a2d.v4.f32.f32 {f0, f1, f2, f3}, [t, {i, f0, f0, f0}];"), "two dimensions" },
+		{ KERNEL("", "sured.b.and.2d.u32.trap [s, {i, i}], v;"), "reduction of this type" },
+		{ KERNEL("", "sured.p.add.2d.b32.trap [s, {i, i}], v;"), "no integers of 32 bits" },
+		{ KERNEL("", "txq.filter_mode.b32 v, [t];"), "no numbers" },
+		{ KERNEL("", "txq.channel_order.b32 v, [t];"), "no enumeration" },
 		{ KERNEL(".global .texref image;\n",
 			"tex.2d.v4.f32.f32 {f0, f1, f2, f3}, [image, {f0, f0}];"), ".texref" },
 	};

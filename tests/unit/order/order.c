@@ -559,6 +559,43 @@ Test(order, inside)
 	}
 }
 
+/* One that goes on after the operation in which it was issued: only what comes last in its home, and what is
+ * outside of that, is ordered after it. */
+Test(order, inside_outlives)
+{
+	const struct order_config config = { .report = on_report };
+	const struct order_call call = { .name = "op" };
+	struct order *o = order_open(&config);
+	const order_line s = order_line_open(o, ORDER_NON_BLOCKING, 0);
+	struct order_op *all = order_issue(o, s, &call), *after_all = order_issue(o, s, &call);
+	struct order_op *graph = order_issue_inside(o, all, NULL, 0, false, &call);
+	struct order_op *before = order_issue_inside(o, graph, NULL, 0, false, &call);
+	struct order_op *grid = order_issue_inside(o, graph, &before, 1, false, &call);
+	struct order_op *next = order_issue_inside(o, graph, &grid, 1, false, &call);
+	struct order_op *fired = order_issue_inside(o, grid, NULL, 0, false, &call);
+	struct order_op *sibling = order_issue_inside(o, grid, NULL, 0, false, &call);
+	struct order_op *node = order_issue_inside(o, fired, NULL, 0, false, &call);
+	struct order_op *of_sibling = order_issue_inside(o, sibling, NULL, 0, false, &call);
+	struct order_op *grid_last, *tail;
+
+	order_op_outlives(fired, graph);
+	order_op_outlives(sibling, all);
+	grid_last = order_issue_inside(o, grid, NULL, 0, true, &call);
+	tail = order_issue_inside(o, graph, NULL, 0, true, &call);
+	cr_expect(order_before(before, node, ORDER_PROMISED) && order_before(before, of_sibling, ORDER_PROMISED));
+	cr_expect(!order_before(grid, node, ORDER_PROMISED), "the launching thread's knowledge counts");
+	cr_expect(!order_before(node, next, ORDER_PROMISED) && !order_before(next, node, ORDER_PROMISED));
+	cr_expect(!order_before(node, grid_last, ORDER_PROMISED));
+	cr_expect(order_before(node, tail, ORDER_PROMISED) && !order_before(of_sibling, tail, ORDER_PROMISED));
+	cr_expect(!order_before(node, of_sibling, ORDER_PROMISED));
+	cr_expect(order_before(node, after_all, ORDER_PROMISED)
+		&& order_before(of_sibling, after_all, ORDER_PROMISED));
+	for (size_t i = 0; i < 12; i++)
+		order_op_put(o, (struct order_op *[]){ all, after_all, graph, before, grid, next, fired, sibling, node,
+			of_sibling, grid_last, tail }[i]);
+	order_close(o);
+}
+
 /* What is inside of an operation is, for the host and for other lines, what the operation is. Two that are
  * inside of one race, if nothing orders them. */
 Test(order, inside_races)
