@@ -83,12 +83,19 @@ INLINE void only_write(struct cell *c, struct cell_entry now)
 	c->init |= now.bytes;
 }
 
-/* A weak read ordered after the recorded writes. It replaces the agent's own read; reads by other
- * agents stay until the next write drops them. */
+/* Is now, by the agent of x, one more part of the same access? */
+INLINE bool is_repeated(const struct cell_entry *x, struct cell_entry now)
+{
+	return x->epoch == now.epoch && x->what == now.what && x->lanes == now.lanes;
+}
+
+/* A weak read ordered after the recorded writes. It replaces the agent's own read of these bytes, or
+ * widens that by the same instruction; reads by other agents stay until the next write drops them.
+ * False: nothing was done. */
 INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct cell_entry now)
 {
 	struct cell *c = &s->cell[home];
-	struct cell_entry *old = NULL;
+	struct cell_entry *old = NULL, *wider = NULL;
 	uint32_t left = c->n, n, i, part = home;
 
 	if (UNLIKELY(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
@@ -107,7 +114,14 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 
 				if (x->agent != now.agent || x->what & CELL_WRITE)
 					continue;
-				if (x->what & CELL_STRONG || x->bytes & ~now.bytes || x->lanes & ~now.lanes
+				if (x->what & CELL_STRONG)
+					return false;
+				if (!(x->bytes & now.bytes)) {
+					if (is_repeated(x, now))
+						wider = x;
+					continue;
+				}
+				if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
 					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
 					return false;
 				old = x;
@@ -115,6 +129,12 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 			left -= n;
 			if (!left)
 				break;
+		}
+		if (wider) {
+			if (old)
+				return false;
+			wider->bytes |= now.bytes;
+			return true;
 		}
 	} else {
 		for (; left > CELL_ENTRIES; left -= CELL_ENTRIES)
@@ -284,6 +304,23 @@ INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct 
 	return to;
 }
 
+/* Changes cell `at`, which the granules at hand have and no others. False: nothing was done. */
+INLINE bool touch_alone(struct shadow *s, struct known q, uint32_t at, struct cell_entry now,
+	uint32_t how, struct transitions *m)
+{
+	if (how & CELL_STRONG)
+		return false;
+	if (!(how & CELL_WRITE))
+		return plain_read(s, q, at, now);
+	if (m->written != NO_CELL || !plain_write(s, q, &s->cell[at], now))
+		return false;
+	if (UNLIKELY(s->cell[at].more))
+		cells_cut(s, at);
+	only_write(&s->cell[at], now);
+	m->written = at;
+	return true;
+}
+
 /* Granules of one block, which is split. */
 INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q, uint32_t g,
 	uint32_t end, struct cell_entry now, uint32_t how, struct transitions *m)
@@ -291,13 +328,17 @@ INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q,
 	while (g < end) {
 		uint32_t at = s->at[g], k = at % TRANSITIONS, n, to;
 
+		n = (uint32_t)run_of(&s->at[g], end - g, at);
 		if (m->from[k] == at) {
 			to = m->to[k];
+		} else if (at && s->cell[at].refs == n && touch_alone(s, q, at, now, how, m)) {
+			g += n;
+			continue;
 		} else {
 			fetch(s, g + AHEAD);
 			to = find_transition(s, v, q, g, now, how, m);
+			n = m->from[k] == at ? n : 1;
 		}
-		n = m->from[k] == at ? (uint32_t)run_of(&s->at[g], end - g, at) : 1;
 		if (to != at) {
 			set_run(&s->at[g], n, to);
 			s->cell[to].refs += n;
@@ -420,12 +461,42 @@ INLINE bool repeat_transition(struct shadow *s, uint32_t addr, uint32_t bytes, s
 	return true;
 }
 
+/* A single span: all in one granule, or granules of a block that share a cell with no others. False:
+ * nothing was done. */
+INLINE bool touch_short(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now, uint32_t how)
+{
+	const uint32_t g = span.addr / CELL_BYTES, from = span.addr % CELL_BYTES;
+	const uint32_t n = span.bytes / CELL_BYTES;
+	struct transitions m;
+
+	if (g >= s->ncells || !span.bytes)
+		return false;
+	if (from + (uint64_t)span.bytes <= CELL_BYTES) {
+		now.bytes = bytes_from(from, from + span.bytes);
+		s->visits++;
+		touch_one(s, v, known_of(v), g, now, how);
+		return true;
+	}
+	now.bytes = 0xffff;
+	m.written = NO_CELL;
+	if (from || span.bytes % CELL_BYTES || n > BLOCK - g % BLOCK || s->block[g / BLOCK] != SPLIT
+		|| g + n > s->ncells || !s->at[g] || s->cell[s->at[g]].refs != n
+		|| run_of(&s->at[g], n, s->at[g]) != n
+		|| !touch_alone(s, known_of(v), s->at[g], now, how, &m))
+		return false;
+	s->visits += n;
+	return true;
+}
+
 INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now, uint32_t how)
 {
 	struct uncounted same = { .from = NO_CELL };
 	struct transitions m;
 
+	if (n == 1 && touch_short(s, v, *span, now, how))
+		return;
 	transitions_begin(&m);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t addr = span[i].addr, g = addr / CELL_BYTES;

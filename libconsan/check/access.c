@@ -100,7 +100,7 @@ static bool is_run(const struct ev_lanes *at, uint32_t bytes, uint32_t lanes, un
 {
 	uint64_t base, step = bytes;
 
-	if (lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
+	if (at->halves || lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
 		return false;
 	if (!at->lane)
 		return count == 1 || at->stride == (int64_t)bytes;
@@ -126,6 +126,11 @@ static bool find_rows(struct rows *r, const struct ev_lanes *at, uint32_t bytes)
 	if (!at->lane)
 		return !at->stride;
 	r->across = (uint32_t)(at->lane[1] - at->lane[0]);
+	if (at->halves) {
+		r->width = 16;
+		r->down = (uint32_t)at->lane[16] - r->first;
+		return !r->across || r->across == bytes;
+	}
 	while (l < 32 && (uint32_t)at->lane[l] == r->first + l * r->across)
 		l++;
 	if ((r->across && r->across != bytes) || l < 4 || 32 % l)

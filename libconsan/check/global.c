@@ -9,7 +9,9 @@
 
 static void set_layout(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
-	global_set_layout(r, lanes, at->lane, at->base, at->stride);
+	if (!at->halves || !global_set_halves(r, lanes, at->base, at->stride,
+			(int64_t)(at->lane[16] - at->lane[0])))
+		global_set_layout(r, lanes, at->lane, at->base, at->stride);
 }
 
 /* May clusters synchronize with each other? If not, an access that is not ordered after one other
