@@ -539,18 +539,27 @@ INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t a
 	uint32_t lanes, struct cell_entry now, uint32_t how)
 {
 	struct known q = known_of(v);
-	uint32_t m;
+	uint32_t m, inside = 0;
 
-	for (m = lanes; m; m &= m - 1)
-		fetch(s, addr[__builtin_ctz(m)] / CELL_BYTES);
-	now.bytes = 0xffff;
 	s->visits += (uint32_t)__builtin_popcount(lanes);
 	for (m = lanes; m; m &= m - 1) {
-		uint32_t at = addr[__builtin_ctz(m)], granule = at / CELL_BYTES;
+		const uint32_t granule = addr[__builtin_ctz(m)] / CELL_BYTES;
 
-		now.lanes = cell_lanes(m & -m, at, 4);
-		if (granule < s->ncells)
-			touch_one(s, v, q, granule, now, how);
+		if (granule >= s->ncells)
+			continue;
+		inside |= m & -m;
+		split(s, granule);
+		__builtin_prefetch(&s->cell[s->at[granule]], 1);
+	}
+	now.bytes = 0xffff;
+	for (m = inside; m; m &= m - 1) {
+		const uint32_t from = addr[__builtin_ctz(m)], granule = from / CELL_BYTES;
+		uint32_t at = s->at[granule];
+
+		now.lanes = cell_lanes(m & -m, from, 4);
+		if (UNLIKELY(!at || s->cell[at].refs != 1))
+			at = private_cell(s, granule);
+		touch(s, v, q, at, granule, now, how);
 	}
 }
 

@@ -241,6 +241,12 @@ static bool saturated(const struct cluster *c, const struct event *e, const stru
 
 	if (synchronised(c))
 		return false;
+	if (e->lanes == UINT32_MAX && at->stride == (int32_t)e->access.bytes && (at->halves || !at->lane)) {
+		const uint64_t bytes = (at->halves ? 16 : 32) * (uint64_t)e->access.bytes;
+
+		return global_shadow_saturated(s, r, at->base, bytes)
+			&& (!at->halves || global_shadow_saturated(s, r, at->lane[16], bytes));
+	}
 	if (at->lane)
 		return global_shadow_all_saturated(s, r, at->lane, e->lanes);
 	for (uint32_t m = at->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)
