@@ -42,6 +42,20 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 	global_spans_close(&spans);
 }
 
+/* Have so many clusters read all this that one more adds nothing? False is always a safe result. */
+static bool rows_saturated(const struct cluster *c, const struct global_record *r)
+{
+	const uint32_t width = 1u << (r->row & 31);
+	const uint64_t bytes = r->inner ? (uint64_t)r->size * width : r->size;
+
+	if (synchronised(c) || r->row > 5 || r->lanes != UINT32_MAX || (r->inner && r->inner != r->size))
+		return false;
+	for (unsigned l = 0; l < 32; l += width)
+		if (!global_shadow_saturated(c->check->global->shadow, r, global_lane_addr(r, l), bytes))
+			return false;
+	return true;
+}
+
 /* Records the access of all lanes, with a record for each group of lanes that has its own
  * knowledge. */
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
@@ -55,8 +69,8 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 			continue;
 		r->met = met_number(c, w->group[i].f->foreign);
 		set_layout(r, lanes, at);
-		if (!(r->flags & (GR_WRITE | GR_STRONG))
-			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r))
+		if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
+				|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
 			continue;
 		if (plain_write)
 			plain_write_of(c, r);
