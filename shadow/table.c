@@ -83,19 +83,21 @@ INLINE void only_write(struct cell *c, struct cell_entry now)
 	c->init |= now.bytes;
 }
 
-/* Is now, by the agent of x, one more part of the same access? */
-INLINE bool is_repeated(const struct cell_entry *x, struct cell_entry now)
+/* Is now, by the agent of x, another part of the same access: further bytes, or further lanes? */
+INLINE bool is_extended(const struct cell_entry *x, struct cell_entry now)
 {
-	return x->epoch == now.epoch && x->what == now.what && x->lanes == now.lanes;
+	if (x->epoch != now.epoch || x->what != now.what)
+		return false;
+	return x->lanes == now.lanes ? !(x->bytes & now.bytes) : x->bytes == now.bytes;
 }
 
-/* A weak read ordered after the recorded writes. It replaces the agent's own read of these bytes, or
- * widens that by the same instruction; reads by other agents stay until the next write drops them.
- * False: nothing was done. */
+/* A weak read ordered after the recorded writes. It replaces the agent's own read of these bytes by these
+ * lanes, or extends that by the same instruction; reads by other agents stay until the next write drops
+ * them. False: nothing was done. */
 INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct cell_entry now)
 {
 	struct cell *c = &s->cell[home];
-	struct cell_entry *old = NULL, *wider = NULL;
+	struct cell_entry *old = NULL, *part_of = NULL;
 	uint32_t left = c->n, n, i, part = home;
 
 	if (UNLIKELY(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
@@ -116,13 +118,18 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 					continue;
 				if (x->what & CELL_STRONG)
 					return false;
-				if (!(x->bytes & now.bytes)) {
-					if (is_repeated(x, now))
-						wider = x;
+				if (is_extended(x, now)) {
+					part_of = x;
 					continue;
 				}
-				if (x->bytes & ~now.bytes || x->lanes & ~now.lanes
-					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
+				if (!(x->bytes & now.bytes))
+					continue;
+				if (x->lanes & ~now.lanes || (x->what ^ now.what) & CELL_SHIFT_MASK) {
+					if (is_known(q, x))
+						return false;
+					continue;
+				}
+				if (x->bytes & ~now.bytes)
 					return false;
 				old = x;
 			}
@@ -130,10 +137,11 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 			if (!left)
 				break;
 		}
-		if (wider) {
+		if (part_of) {
 			if (old)
 				return false;
-			wider->bytes |= now.bytes;
+			part_of->bytes |= now.bytes;
+			part_of->lanes |= now.lanes;
 			return true;
 		}
 	} else {
