@@ -455,12 +455,13 @@ INLINE bool repeat_transition(struct shadow *s, uint32_t addr, uint32_t bytes, s
 	struct transitions *m)
 {
 	const uint32_t g = addr / CELL_BYTES;
+	uint64_t both;
 
-	if (addr % CELL_BYTES || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
+	if (addr % (2 * CELL_BYTES) || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
 		return false;
 	split(s, g);
-	split(s, g + 1);
-	if (s->at[g] != k->from || s->at[g + 1] != k->from)
+	memcpy(&both, &s->at[g], sizeof both);
+	if (both != k->from * 0x100000001ull)
 		return false;
 	s->at[g] = s->at[g + 1] = k->to;
 	k->granules += 2;
