@@ -83,6 +83,10 @@ struct global_record {
  * base + l * stride. addr must outlive the calls that r is passed to. */
 void global_set_layout(struct global_record *r, uint32_t lanes, const uint64_t *addr,
 	uint64_t base, int32_t stride);
+/* The same for 32 lanes in two halves that are `pitch` bytes apart, the lanes of each `inner` bytes; false:
+ * use global_set_layout(). */
+bool global_set_halves(struct global_record *r, uint32_t lanes, uint64_t base, int32_t inner,
+	int64_t pitch);
 /* If all lanes of `next` are moved by the same distance, the one from place to place in r, or have
  * the bytes of r again, adds them to r. False: they are not, or r is full. */
 bool global_extend(struct global_record *r, const struct global_record *next);

@@ -60,6 +60,22 @@ void global_set_layout(struct global_record *r, uint32_t lanes, const uint64_t *
 	r->addr = addr;
 }
 
+bool global_set_halves(struct global_record *r, uint32_t lanes, uint64_t base, int32_t inner,
+	int64_t pitch)
+{
+	if (lanes != UINT32_MAX || !fits(pitch) || pitch == 16 * (int64_t)inner)
+		return false;
+	r->lanes = lanes;
+	r->addr = NULL;
+	r->step = 0;
+	r->count = 1;
+	r->base = base;
+	r->row = 4;
+	r->pitch = (int32_t)pitch;
+	r->inner = inner;
+	return true;
+}
+
 bool global_extend(struct global_record *r, const struct global_record *next)
 {
 	const unsigned count = r->count > 1 ? r->count : 1;

@@ -15,7 +15,12 @@
  * many rows and zones it has: it keeps its readers, as a granule would. An entry is complete when
  * all its zones list it and none is flushed; then a reader is added under the entry's lock alone.
  * Flushing a zone marks its entries, under the same lock, before it copies their readers, so that a
- * reader is either among those copied or sees the mark and goes to the granules itself. */
+ * reader is either among those copied or sees the mark and goes to the granules itself.
+ *
+ * While no clusters synchronize, an entry whose readers are saturated (global_saturated.c) says so for
+ * its granules in the maps of its zones. Further reads by higher clusters find that without a lock and
+ * are not recorded. Its zones were not flushed then; a flush ends that for the zone, and the readers
+ * that represent all go to the granules. */
 #include "global_logged.h"
 
 #include "libconsan/base/base.h"
@@ -39,6 +44,9 @@ struct zone {
 	bool flushed;         /* atomic: all its accesses are at the granules */
 	uint64_t *written; /* a bit for each word, or NULL */
 	uint64_t read[ZONE_BYTES / GRANULE / 64];
+	/* atomic: a bit for each granule that is saturated above cluster `above`, for each kind of read */
+	uint64_t saturated[NREADS][ZONE_BYTES / GRANULE / 64];
+	uint32_t above;       /* atomic; set before the bits, only raised */
 	VEC(struct listed) log;
 };
 
@@ -52,7 +60,7 @@ struct global_log {
 
 /* ---- zones ---- */
 
-static struct zone *zone_find(struct global_log *l, uint64_t number)
+static struct zone *zone_find(const struct global_log *l, uint64_t number)
 {
 	struct zone *z = __atomic_load_n(&l->zone[number % ZONES], __ATOMIC_ACQUIRE);
 
@@ -236,6 +244,53 @@ static bool log_part(struct global_shadow *g, struct logged *t, uint32_t part, b
 	return true;
 }
 
+/* ---- saturated entries ---- */
+
+static void set_saturated(struct zone *z, int kind, const struct global_run *x, uint32_t above)
+{
+	const uint32_t first = first_of(x), last = last_of(x);
+	uint32_t was = __atomic_load_n(&z->above, __ATOMIC_RELAXED);
+
+	while (was < above && !__atomic_compare_exchange_n(&z->above, &was, above, false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	for (uint32_t i = first / 64; i <= last / 64; i++)
+		__atomic_fetch_or(&z->saturated[kind][i], bits_of(i, first, last), __ATOMIC_RELEASE);
+}
+
+/* A reader was added to t. Under the shard's lock, so that no zone of a complete t is being flushed. */
+static void note_saturated(struct logged *t)
+{
+	const int kind = t->r.flags & GR_NC ? READ_NC : READ_PLAIN;
+
+	if (!t->saturated || t->noted || !logged_complete(t))
+		return;
+	t->noted = true;
+	for (uint32_t i = 0; i < t->nparts; i++)
+		for (uint32_t k = t->part[i].first; k < t->part[i].first + t->part[i].n; k++)
+			if (t->piece[k].mask == 0xffff)
+				set_saturated(t->part[i].zone, kind, &t->piece[k], t->above);
+}
+
+bool global_log_saturated(const struct global_log *l, int kind, uint32_t cluster, uint64_t addr,
+	uint64_t bytes)
+{
+	const uint64_t number = addr >> ZONE_SHIFT;
+	const uint32_t first = (uint32_t)(addr % ZONE_BYTES) / GRANULE;
+	const uint32_t last = (uint32_t)((addr + bytes - 1) % ZONE_BYTES) / GRANULE;
+	const struct zone *z;
+
+	if (!bytes || (addr + bytes - 1) >> ZONE_SHIFT != number)
+		return false;
+	z = zone_find(l, number);
+	if (!z || zone_flushed(z))
+		return false;
+	for (uint32_t i = first / 64; i <= last / 64; i++)
+		if (bits_of(i, first, last) & ~__atomic_load_n(&z->saturated[kind][i], __ATOMIC_ACQUIRE))
+			return false;
+	return cluster > __atomic_load_n(&z->above, __ATOMIC_RELAXED);
+}
+
 /* ---- accesses ---- */
 
 static void log_access(struct global_shadow *g, struct global_accessor *a, struct logged *t,
@@ -277,8 +332,10 @@ bool global_shadow_repeat(struct global_shadow *g, struct global_accessor *a,
 	pthread_mutex_lock(&s->lock);
 	t = logged_find(s, key, now, NULL, 0);
 	is = t && logged_complete(t);
-	if (is)
+	if (is) {
 		logged_add_reader(s, t, a, now);
+		note_saturated(t);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return is;
 }

@@ -35,6 +35,7 @@ struct logged {
 	uint32_t nlisted;          /* zones whose log contains it */
 	uint32_t above;            /* if saturated: readers of clusters above add nothing */
 	bool saturated, flushed;   /* flushed: in some zone */
+	bool noted;                /* its zones know that it is saturated */
 };
 
 /* A chain of reads. Most reads are new: tags show that without a look at what may not be cached. */

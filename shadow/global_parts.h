@@ -137,6 +137,9 @@ void global_log_close(struct global_log *l);
 void global_log_flush(struct global_shadow *g, uint64_t addr, uint64_t bytes);
 /* global_shadow_each() for the logged accesses. */
 void global_log_each(struct global_log *l, global_each *each, void *user);
+/* global_shadow_saturated() for bytes of one zone that is a log. */
+bool global_log_saturated(const struct global_log *l, int kind, uint32_t cluster, uint64_t addr,
+	uint64_t bytes);
 size_t global_log_footprint(const struct global_log *l);
 uint64_t global_log_dropped(const struct global_log *l);
 

@@ -208,6 +208,8 @@ bool global_shadow_saturated(const struct global_shadow *g, const struct global_
 
 	if (kind < 0)
 		return false;
+	if (global_log_saturated(g->log, kind, r->cluster, addr, bytes))
+		return true;
 	for (; addr < end; addr = (addr | (GRANULE - 1)) + 1)
 		if (!is_hinted(g, r->cluster, kind, addr, words_of(addr, end)))
 			return false;

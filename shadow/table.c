@@ -83,12 +83,21 @@ INLINE void only_write(struct cell *c, struct cell_entry now)
 	c->init |= now.bytes;
 }
 
-/* A weak read ordered after the recorded writes. It replaces the agent's own read; reads by other
- * agents stay until the next write drops them. */
+/* Is now, by the agent of x, another part of the same access: further bytes, or further lanes? */
+INLINE bool is_extended(const struct cell_entry *x, struct cell_entry now)
+{
+	if (x->epoch != now.epoch || x->what != now.what)
+		return false;
+	return x->lanes == now.lanes ? !(x->bytes & now.bytes) : x->bytes == now.bytes;
+}
+
+/* A weak read ordered after the recorded writes. It replaces the agent's own read of these bytes by these
+ * lanes, or extends that by the same instruction; reads by other agents stay until the next write drops
+ * them. False: nothing was done. */
 INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct cell_entry now)
 {
 	struct cell *c = &s->cell[home];
-	struct cell_entry *old = NULL;
+	struct cell_entry *old = NULL, *part_of = NULL;
 	uint32_t left = c->n, n, i, part = home;
 
 	if (UNLIKELY(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
@@ -107,14 +116,33 @@ INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct c
 
 				if (x->agent != now.agent || x->what & CELL_WRITE)
 					continue;
-				if (x->what & CELL_STRONG || x->bytes & ~now.bytes || x->lanes & ~now.lanes
-					|| (x->what ^ now.what) & CELL_SHIFT_MASK)
+				if (x->what & CELL_STRONG)
+					return false;
+				if (is_extended(x, now)) {
+					part_of = x;
+					continue;
+				}
+				if (!(x->bytes & now.bytes))
+					continue;
+				if (x->lanes & ~now.lanes || (x->what ^ now.what) & CELL_SHIFT_MASK) {
+					if (is_known(q, x))
+						return false;
+					continue;
+				}
+				if (x->bytes & ~now.bytes)
 					return false;
 				old = x;
 			}
 			left -= n;
 			if (!left)
 				break;
+		}
+		if (part_of) {
+			if (old)
+				return false;
+			part_of->bytes |= now.bytes;
+			part_of->lanes |= now.lanes;
+			return true;
 		}
 	} else {
 		for (; left > CELL_ENTRIES; left -= CELL_ENTRIES)
@@ -284,6 +312,23 @@ INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct 
 	return to;
 }
 
+/* Changes cell `at`, which the granules at hand have and no others. False: nothing was done. */
+INLINE bool touch_alone(struct shadow *s, struct known q, uint32_t at, struct cell_entry now,
+	uint32_t how, struct transitions *m)
+{
+	if (how & CELL_STRONG)
+		return false;
+	if (!(how & CELL_WRITE))
+		return plain_read(s, q, at, now);
+	if (m->written != NO_CELL || !plain_write(s, q, &s->cell[at], now))
+		return false;
+	if (UNLIKELY(s->cell[at].more))
+		cells_cut(s, at);
+	only_write(&s->cell[at], now);
+	m->written = at;
+	return true;
+}
+
 /* Granules of one block, which is split. */
 INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q, uint32_t g,
 	uint32_t end, struct cell_entry now, uint32_t how, struct transitions *m)
@@ -291,13 +336,17 @@ INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q,
 	while (g < end) {
 		uint32_t at = s->at[g], k = at % TRANSITIONS, n, to;
 
+		n = (uint32_t)run_of(&s->at[g], end - g, at);
 		if (m->from[k] == at) {
 			to = m->to[k];
+		} else if (at && s->cell[at].refs == n && touch_alone(s, q, at, now, how, m)) {
+			g += n;
+			continue;
 		} else {
 			fetch(s, g + AHEAD);
 			to = find_transition(s, v, q, g, now, how, m);
+			n = m->from[k] == at ? n : 1;
 		}
-		n = m->from[k] == at ? (uint32_t)run_of(&s->at[g], end - g, at) : 1;
 		if (to != at) {
 			set_run(&s->at[g], n, to);
 			s->cell[to].refs += n;
@@ -406,17 +455,46 @@ INLINE bool repeat_transition(struct shadow *s, uint32_t addr, uint32_t bytes, s
 	struct transitions *m)
 {
 	const uint32_t g = addr / CELL_BYTES;
+	uint64_t both;
 
-	if (addr % CELL_BYTES || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
+	if (addr % (2 * CELL_BYTES) || bytes != 2 * CELL_BYTES || g < m->reached || g + 2 > s->ncells)
 		return false;
 	split(s, g);
-	split(s, g + 1);
-	if (s->at[g] != k->from || s->at[g + 1] != k->from)
+	memcpy(&both, &s->at[g], sizeof both);
+	if (both != k->from * 0x100000001ull)
 		return false;
 	s->at[g] = s->at[g + 1] = k->to;
 	k->granules += 2;
 	s->visits += 2;
 	m->reached = g + 2;
+	return true;
+}
+
+/* A single span: all in one granule, or granules of a block that share a cell with no others. False:
+ * nothing was done. */
+INLINE bool touch_short(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now, uint32_t how)
+{
+	const uint32_t g = span.addr / CELL_BYTES, from = span.addr % CELL_BYTES;
+	const uint32_t n = span.bytes / CELL_BYTES;
+	struct transitions m;
+
+	if (g >= s->ncells || !span.bytes)
+		return false;
+	if (from + (uint64_t)span.bytes <= CELL_BYTES) {
+		now.bytes = bytes_from(from, from + span.bytes);
+		s->visits++;
+		touch_one(s, v, known_of(v), g, now, how);
+		return true;
+	}
+	now.bytes = 0xffff;
+	m.written = NO_CELL;
+	if (from || span.bytes % CELL_BYTES || n > BLOCK - g % BLOCK || s->block[g / BLOCK] != SPLIT
+		|| g + n > s->ncells || !s->at[g] || s->cell[s->at[g]].refs != n
+		|| run_of(&s->at[g], n, s->at[g]) != n
+		|| !touch_alone(s, known_of(v), s->at[g], now, how, &m))
+		return false;
+	s->visits += n;
 	return true;
 }
 
@@ -426,6 +504,8 @@ INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev
 	struct uncounted same = { .from = NO_CELL };
 	struct transitions m;
 
+	if (n == 1 && touch_short(s, v, *span, now, how))
+		return;
 	transitions_begin(&m);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t addr = span[i].addr, g = addr / CELL_BYTES;
@@ -468,18 +548,27 @@ INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t a
 	uint32_t lanes, struct cell_entry now, uint32_t how)
 {
 	struct known q = known_of(v);
-	uint32_t m;
+	uint32_t m, inside = 0;
 
-	for (m = lanes; m; m &= m - 1)
-		fetch(s, addr[__builtin_ctz(m)] / CELL_BYTES);
-	now.bytes = 0xffff;
 	s->visits += (uint32_t)__builtin_popcount(lanes);
 	for (m = lanes; m; m &= m - 1) {
-		uint32_t at = addr[__builtin_ctz(m)], granule = at / CELL_BYTES;
+		const uint32_t granule = addr[__builtin_ctz(m)] / CELL_BYTES;
 
-		now.lanes = cell_lanes(m & -m, at, 4);
-		if (granule < s->ncells)
-			touch_one(s, v, q, granule, now, how);
+		if (granule >= s->ncells)
+			continue;
+		inside |= m & -m;
+		split(s, granule);
+		__builtin_prefetch(&s->cell[s->at[granule]], 1);
+	}
+	now.bytes = 0xffff;
+	for (m = inside; m; m &= m - 1) {
+		const uint32_t from = addr[__builtin_ctz(m)], granule = from / CELL_BYTES;
+		uint32_t at = s->at[granule];
+
+		now.lanes = cell_lanes(m & -m, from, 4);
+		if (UNLIKELY(!at || s->cell[at].refs != 1))
+			at = private_cell(s, granule);
+		touch(s, v, q, at, granule, now, how);
 	}
 }
 

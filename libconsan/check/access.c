@@ -100,7 +100,7 @@ static bool is_run(const struct ev_lanes *at, uint32_t bytes, uint32_t lanes, un
 {
 	uint64_t base, step = bytes;
 
-	if (lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
+	if (at->halves || lanes >> first != (count == 32 ? UINT32_MAX : (1u << count) - 1))
 		return false;
 	if (!at->lane)
 		return count == 1 || at->stride == (int64_t)bytes;
@@ -126,6 +126,11 @@ static bool find_rows(struct rows *r, const struct ev_lanes *at, uint32_t bytes)
 	if (!at->lane)
 		return !at->stride;
 	r->across = (uint32_t)(at->lane[1] - at->lane[0]);
+	if (at->halves) {
+		r->width = 16;
+		r->down = (uint32_t)at->lane[16] - r->first;
+		return !r->across || r->across == bytes;
+	}
 	while (l < 32 && (uint32_t)at->lane[l] == r->first + l * r->across)
 		l++;
 	if ((r->across && r->across != bytes) || l < 4 || 32 % l)
@@ -162,6 +167,25 @@ static bool touch_rows(struct view *v, struct shadow *s, const struct lanes_acce
 		shadow_spans(s, &v->s, &row, 1, now);
 	}
 	return true;
+}
+
+/* Is no granule accessed by two lanes? False may be wrong. */
+static bool are_distinct(const uint32_t at[32], uint32_t lanes)
+{
+	uint64_t seen[4] = { 0 }, in_row = 0;
+	uint32_t twice = 0;
+
+	for (uint32_t m = lanes; m; m &= m - 1)
+		in_row |= 1ull << (at[__builtin_ctz(m)] / CELL_BYTES % 64);
+	if (__builtin_popcountll(in_row) == __builtin_popcount(lanes))
+		return true;
+	for (uint32_t m = lanes; m; m &= m - 1) {
+		const uint32_t g = at[__builtin_ctz(m)] / CELL_BYTES;
+
+		twice |= seen[g / 64 % 4] >> (g % 64) & 1;
+		seen[g / 64 % 4] |= 1ull << (g % 64);
+	}
+	return !twice;
 }
 
 /* Records the accesses of `lanes` in shared memory as entries like `now`. */
@@ -206,19 +230,11 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 	if (lanes == UINT32_MAX && touch_rows(v, s, x, shift, now))
 		return;
 	if (shift == 4) { /* ldmatrix, vectors of 16 bytes, cp.async */
-		uint64_t seen[4] = { 0 };
-		uint32_t at[32], twice = 0;
+		uint32_t at[32];
 
-		for (uint32_t m = lanes; m; m &= m - 1) {
-			unsigned l = (unsigned)__builtin_ctz(m);
-			uint32_t g;
-
-			at[l] = (uint32_t)lane_addr(x->at, l);
-			g = at[l] / CELL_BYTES;
-			twice |= seen[g / 64 % 4] >> (g % 64) & 1;
-			seen[g / 64 % 4] |= 1ull << (g % 64);
-		}
-		if (!twice || !(now.what & CELL_WRITE)) {
+		for (uint32_t m = lanes; m; m &= m - 1)
+			at[__builtin_ctz(m)] = (uint32_t)lane_addr(x->at, (unsigned)__builtin_ctz(m));
+		if (!(now.what & CELL_WRITE) || are_distinct(at, lanes)) {
 			shadow_rows(s, &v->s, at, lanes, now);
 			return;
 		}

@@ -185,40 +185,42 @@ static inline uint32_t key_of(const struct partial *p)
 	return (uint32_t)p->plane << 16 | p->agent;
 }
 
-/* Keeps the newest epoch for each lane and drops empty entries. No entry before number `from` may
- * have p's key; the result is such a number for p's and later keys. */
-static uint32_t add_partial(struct frontier *f, struct partial p, uint32_t from)
+/* Adds an entry, keeps the newest epoch for each lane and drops empty entries. No entry before number
+ * `from` may have this key; the result is such a number for it and later keys. (Arguments in registers: a
+ * struct of several stores that is then loaded as words stalls.) */
+static uint32_t add_partial(struct frontier *f, uint32_t plane, uint32_t agent, uint32_t lanes,
+	uint32_t epoch, uint32_t from)
 {
-	const uint32_t key = key_of(&p);
+	const uint32_t key = plane << 16 | agent;
 	uint32_t i;
 
-	if (p.epoch <= redundant_up_to(f, p.plane, p.agent))
+	if (epoch <= redundant_up_to(f, plane, agent))
 		return from;
 	while (from < f->npart && key_of(&f->part[from]) < key)
 		from++;
 	for (i = from; i < f->npart && key_of(&f->part[i]) == key;) {
 		struct partial *q = &f->part[i];
 
-		if (q->epoch > p.epoch)
-			p.lanes &= ~q->lanes;
-		else if (q->epoch < p.epoch)
-			q->lanes &= ~p.lanes;
+		if (q->epoch > epoch)
+			lanes &= ~q->lanes;
+		else if (q->epoch < epoch)
+			q->lanes &= ~lanes;
 		else {
-			p.lanes |= q->lanes;
+			lanes |= q->lanes;
 			q->lanes = 0;
 		}
-		if (!p.lanes)
+		if (!lanes)
 			return from;
 		if (q->lanes)
 			i++;
 		else
 			memmove(q, q + 1, (--f->npart - i) * sizeof *q);
 	}
-	while (i > from && f->part[i - 1].lanes > p.lanes)
+	while (i > from && f->part[i - 1].lanes > lanes)
 		i--;
-	push_partial(f, p);
-	memmove(&f->part[i + 1], &f->part[i], (f->npart - 1 - i) * sizeof p);
-	f->part[i] = p;
+	push_partial(f, (struct partial){ 0 });
+	memmove(&f->part[i + 1], &f->part[i], (f->npart - 1 - i) * sizeof *f->part);
+	f->part[i] = (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch };
 	return from;
 }
 
@@ -226,7 +228,6 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t all, uint32_t epoch)
 {
 	uint32_t *full, least = epoch, left, i;
-	struct partial p;
 
 	f->empty = false;
 	if (plane == PLANE_Q && !(all & ~lanes)) {
@@ -236,8 +237,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	}
 	if (plane > PLANE_P) {
 		if (lanes)
-			add_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane,
-				all & ~lanes ? lanes : UINT32_MAX, epoch }, 0);
+			add_partial(f, plane, agent, all & ~lanes ? lanes : UINT32_MAX, epoch, 0);
 		return;
 	}
 	full = full_of(s, f, plane, agent);
@@ -249,10 +249,9 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 			drop_redundant(f);
 		return;
 	}
-	p = (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch };
-	i = add_partial(f, p, 0);
+	i = add_partial(f, plane, agent, lanes, epoch, 0);
 	/* lanes that were added one by one may be complete now */
-	for (left = all; i < f->npart && key_of(&f->part[i]) == key_of(&p); i++) {
+	for (left = all; i < f->npart && key_of(&f->part[i]) == (plane << 16 | agent); i++) {
 		left &= ~f->part[i].lanes;
 		if (f->part[i].epoch < least)
 			least = f->part[i].epoch;
@@ -298,7 +297,7 @@ static void join_partials(struct frontier *f, const struct frontier *from)
 		}
 		while (at > 0 && key_of(&f->part[at - 1]) == key_of(&p))
 			at--;
-		at = add_partial(f, p, at);
+		at = add_partial(f, p.plane, p.agent, p.lanes, p.epoch, at);
 	}
 }
 

@@ -9,7 +9,9 @@
 
 static void set_layout(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
-	global_set_layout(r, lanes, at->lane, at->base, at->stride);
+	if (!at->halves || !global_set_halves(r, lanes, at->base, at->stride,
+			(int64_t)(at->lane[16] - at->lane[0])))
+		global_set_layout(r, lanes, at->lane, at->base, at->stride);
 }
 
 /* May clusters synchronize with each other? If not, an access that is not ordered after one other
@@ -40,6 +42,20 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 	global_spans_close(&spans);
 }
 
+/* Have so many clusters read all this that one more adds nothing? False is always a safe result. */
+static bool rows_saturated(const struct cluster *c, const struct global_record *r)
+{
+	const uint32_t width = 1u << (r->row & 31);
+	const uint64_t bytes = r->inner ? (uint64_t)r->size * width : r->size;
+
+	if (synchronised(c) || r->row > 5 || r->lanes != UINT32_MAX || (r->inner && r->inner != r->size))
+		return false;
+	for (unsigned l = 0; l < 32; l += width)
+		if (!global_shadow_saturated(c->check->global->shadow, r, global_lane_addr(r, l), bytes))
+			return false;
+	return true;
+}
+
 /* Records the access of all lanes, with a record for each group of lanes that has its own
  * knowledge. */
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
@@ -53,8 +69,8 @@ static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 			continue;
 		r->met = met_number(c, w->group[i].f->foreign);
 		set_layout(r, lanes, at);
-		if (!(r->flags & (GR_WRITE | GR_STRONG))
-			&& global_shadow_repeat(c->check->global->shadow, &v.accessor, r))
+		if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
+				|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
 			continue;
 		if (plain_write)
 			plain_write_of(c, r);
@@ -239,6 +255,12 @@ static bool saturated(const struct cluster *c, const struct event *e, const stru
 
 	if (synchronised(c))
 		return false;
+	if (e->lanes == UINT32_MAX && at->stride == (int32_t)e->access.bytes && (at->halves || !at->lane)) {
+		const uint64_t bytes = (at->halves ? 16 : 32) * (uint64_t)e->access.bytes;
+
+		return global_shadow_saturated(s, r, at->base, bytes)
+			&& (!at->halves || global_shadow_saturated(s, r, at->lane[16], bytes));
+	}
 	if (at->lane)
 		return global_shadow_all_saturated(s, r, at->lane, e->lanes);
 	for (uint32_t m = at->stride ? e->lanes : e->lanes & -e->lanes; m; m &= m - 1)

@@ -110,11 +110,13 @@ enum EV_PACKED ev_wait { WAIT_MBARRIER, WAIT_BAR, WAIT_CLUSTER, WAIT_WARP, WAIT_
 enum EV_PACKED ev_hang { HANG_DEADLOCK, HANG_LIVELOCK, HANG_TIMEOUT, HANG_LOST };
 
 /* Addresses of the event's lanes: lane l acts at base + l * stride, or, if `lane` is not NULL,
- * at lane[l]. */
+ * at lane[l]. A producer that knows that all 32 lanes act and are two halves, in each of which lanes are
+ * `stride` bytes apart, may say so (`halves`), which spares consumers the search. */
 struct ev_lanes {
 	uint64_t base;
 	const uint64_t *lane;
 	int32_t stride;
+	bool halves;                 /* within the process only */
 };
 
 struct ev_spans {

@@ -508,12 +508,23 @@ const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x,
 /* ---- events and faults ---- */
 
 /* Zeroed, with kind, cta, warp, lanes, site, and peer = the warp's own CTA. */
+/* An initializer of the whole event would be a `rep stos` at -O2, which takes longer than the rest. */
+typedef uint64_t event_pair __attribute__((vector_size(16), aligned(8), may_alias));
 static inline struct event ex_event(const struct warp *w, const struct xop *x,
 	enum ev_kind kind, uint32_t lanes)
 {
-	return (struct event){ .kind = kind, .cta = (uint16_t)w->cta->rank, .warp = w->id,
-		.lanes = lanes,
-		.site = x->site };
+	struct event e;
+	event_pair *word = (event_pair *)e.word;
+
+	_Static_assert(EVENT_WORDS == 11, "all words are cleared");
+	word[0] = word[1] = word[2] = word[3] = word[4] = (event_pair){ 0 };
+	e.word[10] = 0;
+	e.kind = kind;
+	e.cta = (uint16_t)w->cta->rank;
+	e.warp = w->id;
+	e.lanes = lanes;
+	e.site = x->site;
+	return e;
 }
 /* Emits the strong load that was held back (sched.c). */
 void sched_poll_counts(struct cluster *c);

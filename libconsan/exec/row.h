@@ -89,9 +89,11 @@ static __attribute__((noinline)) void row_emit(struct warp *w, const struct xop 
 	if (r->space != SP_SHARED && !(r->space == SP_GLOBAL && w->sink->want_global))
 		return;
 	if (r->addr[1] != r->addr[0] + (uint64_t)(HALF * (int64_t)r->stride)) {
-		for (unsigned l = 0; l < LANES; l++)
-			lane[l] = r->addr[l / HALF] + (uint64_t)(l % HALF * (int64_t)r->stride);
-		at = (struct ev_lanes){ .base = lane[0], .lane = lane };
+		const uint64_t from[2] = { r->addr[0], r->addr[1] - (uint64_t)(HALF * (int64_t)r->stride) };
+
+		v64_store(lane, v64_add_halves(v64_iota(r->stride), from));
+		at.lane = lane;
+		at.halves = true;
 	}
 	reach_event(w, x, FULL, mode, bytes, element, 0, r->space, w->cta->rank, false, at);
 }

@@ -151,6 +151,12 @@ VEC_INLINE struct v64 v64_half(int b)
 
 	return (struct v64){ { s, t, s, t } };
 }
+VEC_INLINE struct v64 v64_add_halves(struct v64 a, const uint64_t at[2])
+{
+	for (int k = 0; k < V64_N; k++)
+		a.v[k] = _mm512_add_epi64(a.v[k], _mm512_set1_epi64((long long)at[k / (V64_N / 2)]));
+	return a;
+}
 /* Is a - at[half] != e in any lane? */
 VEC_INLINE bool v32_unlike_halves(struct v32 a, const uint32_t at[2], struct v32 e)
 {
@@ -328,6 +334,12 @@ VEC_INLINE struct v64 v64_half(int b)
 		r.v[k] = _mm256_setr_epi64x(f, f + b, f + 2 * b, f + 3 * b);
 	}
 	return r;
+}
+VEC_INLINE struct v64 v64_add_halves(struct v64 a, const uint64_t at[2])
+{
+	for (int k = 0; k < V64_N; k++)
+		a.v[k] = _mm256_add_epi64(a.v[k], _mm256_set1_epi64x((long long)at[k / (V64_N / 2)]));
+	return a;
 }
 VEC_INLINE bool v32_unlike_halves(struct v32 a, const uint32_t at[2], struct v32 e)
 {

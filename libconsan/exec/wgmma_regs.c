@@ -26,12 +26,12 @@ static struct wg_async *group_of(const struct warp *w)
 static void report(struct warp *w, const struct xop *x, uint32_t lanes,
 	const struct reg_access *a)
 {
-	struct event e;
-
 	/* a copy matters only while its value may be in flight */
 	if (!w->sink || (!a->operand && !group_of(w)->unwaited))
 		return;
-	e = ex_event(w, x, EV_REGISTER_ACCESS, lanes);
+
+	struct event e = ex_event(w, x, EV_REGISTER_ACCESS, lanes);
+
 	e.register_access.move = a->move;
 	e.register_access.regs = (struct ev_regs){ a->at.reg, a->nread };
 	e.register_access.mode = MODE_READ;

@@ -110,9 +110,9 @@ static uint32_t lanes_of(const struct event *e)
 
 void recorder_touch(struct recorder *r, const struct event *e, bool global)
 {
-	const uint32_t key = e->site * 0x9e3779b1u + (e->cta * 64u + e->warp) * 0x85ebca6bu;
+	const uint32_t warp = access_warp(e->cta, e->warp);
 
-	r->access[key >> 22] = (struct last_access){ r->at, r->run, e->site, e->lanes, e->cta, e->warp,
+	r->access[access_slot(e->site, warp)] = (struct last_access){ r->at, r->run, e->site, e->lanes, warp,
 		global };
 }
 

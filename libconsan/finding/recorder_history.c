@@ -161,15 +161,14 @@ static bool is_step_of(const struct history_step *s, const struct finding_side *
 static const struct last_access *find_access(const struct step_log *p,
 	const struct finding_side *side)
 {
-	const uint32_t key = side->site * 0x9e3779b1u
-		+ (side->cta * 64u + side->warp) * 0x85ebca6bu;
-	const uint32_t from = p->hashed ? key >> 22 : 0, n = p->hashed ? 1 : p->naccesses;
+	const uint32_t warp = access_warp(side->cta, side->warp);
+	const uint32_t from = p->hashed ? access_slot(side->site, warp) : 0;
+	const uint32_t n = p->hashed ? 1 : p->naccesses;
 
 	for (uint32_t i = from; i < from + n; i++) {
 		const struct last_access *t = &p->access[i];
 
-		if (t->run == p->run && t->site == side->site && t->cta == side->cta
-				&& t->warp == side->warp)
+		if (t->run == p->run && t->site == side->site && t->warp == warp)
 			return t;
 	}
 	return NULL;

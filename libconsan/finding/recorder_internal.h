@@ -19,9 +19,21 @@
 struct last_access {         /* the last execution of an access by a warp */
 	uint64_t at;
 	uint32_t run, site, lanes;
-	uint16_t cta, warp;
+	uint32_t warp;       /* access_warp() */
 	bool global;
 };
+
+static inline uint32_t access_warp(uint32_t cta, uint32_t warp)
+{
+	return cta << 16 | warp;
+}
+
+/* Its place among ACCESSES */
+static inline uint32_t access_slot(uint32_t site, uint32_t warp)
+{
+	return (site * 0x9e3779b1u + warp * 0x85ebca6bu) >> 22;
+}
+_Static_assert(ACCESSES == 1u << 10, "access_slot() has 10 bits");
 
 /* What is kept of a cluster that has ended, for findings about two clusters. */
 struct tail {
