@@ -1,4 +1,4 @@
-/* assemble: instrumented PTX to machine code, by NVIDIA's nvJitLink, which any thread can use, or
+/* assemble: instrumented PTX to machine code, by ptxas or by nvJitLink, which any thread can use, or
  * by the driver's linker. The result is kept in the store of what was compiled (origin.h), under
  * the text and all that it is assembled with, so that a later run finds it. */
 #include "internal.h"
@@ -81,7 +81,7 @@ static void find_linker(void)
 bool inject_assembles(void)
 {
 	pthread_once(&linker_once, find_linker);
-	return linker.usable;
+	return inject_ptxas() || linker.usable;
 }
 
 /* "90a": what the GPU's code is made for */
@@ -161,7 +161,9 @@ static void key_of(struct text *key, const char *ptx, size_t n, const char *arch
 {
 	int driver = 0;
 
-	if (linker.usable)
+	if (inject_ptxas())
+		text_printf(key, "%s", inject_ptxas());
+	else if (linker.usable)
 		text_printf(key, "nvJitLink %u.%u", linker.major, linker.minor);
 	else if (!cu.p_cuDriverGetVersion(&driver))
 		text_printf(key, "driver %d", driver);
@@ -184,7 +186,9 @@ void *inject_assemble(const char *ptx, size_t n, unsigned registers, bool with_d
 		text_free(&key);
 		return code;
 	}
-	if (linker.usable)
+	if (inject_ptxas())
+		code = inject_run_ptxas(ptx, n, arch, registers, bytes, why);
+	if (!code && linker.usable)
 		code = by_linker(ptx, n, arch, registers, bytes, why);
 	if (!code && with_driver)
 		code = by_driver(ptx, n, registers, bytes, why);

@@ -154,6 +154,13 @@ void *inject_assemble(const char *ptx, size_t n, unsigned registers, bool with_d
 /* Is there one that other threads can use? */
 bool inject_assembles(void);
 
+/* ---- ptxas.c ---- */
+/* Which ptxas there is; NULL: none. */
+const char *inject_ptxas(void);
+/* Only if there is one. Machine code; free() it. NULL: why. */
+void *inject_run_ptxas(const char *ptx, size_t n, const char *arch, unsigned registers, size_t *bytes,
+	char why[INJECT_WHY]);
+
 /* ---- tensormap.c ---- */
 /* The driver has encoded a map for these arguments. */
 void inject_map_encoded(const CUtensorMap *map, const struct consan_tensormap_args *a);

@@ -83,8 +83,8 @@ int consan_gpu_prepare(char **file, unsigned sm, char suffix)
 	if (!find_gpu(sm, suffix))
 		return false;
 	if (!inject_assembles()) {
-		inject_print("--gpu-prepare: libnvJitLink.so was not found; it comes with the CUDA "
-			"Toolkit; set $CONSAN_NVJITLINK to its path");
+		inject_print("--gpu-prepare: neither ptxas nor libnvJitLink.so was found; both come with "
+			"the CUDA Toolkit; set $CONSAN_PTXAS or $CONSAN_NVJITLINK to its path");
 		return false;
 	}
 	if (!inject_open_session())

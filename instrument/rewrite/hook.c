@@ -1,54 +1,30 @@
-/* hook: prints the PTX that writes one record (record.h). The code uses few registers, no
- * shared memory and no call: with a call, ptxas would serialize wgmma and ignore setmaxnreg.
- * The active lanes write one record together; the lowest of them, the leader, allocates its
+/* hook: prints the PTX that writes one record (record.h). The code uses few registers and no shared
+ * memory. The active lanes write one record together; the lowest of them, the leader, allocates its
  * space and writes the first unit.
  *
- * Registers of a hook: %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
+ * The code is in functions, one for all records that are alike: the time that ptxas takes grows faster
+ * than the code. ptxas knows all of their calls, so it has no calling convention to keep and chooses
+ * their registers as for the code around them. But it serializes wgmma if a call may be executed while
+ * one is in flight; there the code is in place (inflight.h).
+ *
+ * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
  * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
  * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
  * is affine, %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this
  * lane's value, %cs_same whether all lanes have it. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "instrument/record/record.h"
 #include "calls.h"
 
-/* Layout in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen, 8 bytes of
- * padding; at 32, or alone in an entry that has no state there, what is needed for a new chunk of this
- * lane: the CTA in the grid, the warp in the CTA and the lane, and where in the pool which bit marks the
- * records of this CTA as incomplete. It is loaded by an index that is always 0, as ptxas would keep it
- * in registers otherwise. */
-#define STATE_BYTES 64
-#define HEAD CALLS_PARAM "_head"
+/* The state in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen. */
+#define STATE_BYTES 32
 
-static void write_head(struct text *t, enum hook_state state)
-{
-	const char *at = state == STATE_OWNED ? CALLS_PARAM "+32" : HEAD;
-
-	if (state != STATE_OWNED)
-		text_printf(t, "\t.local .align 16 .b8 " HEAD "[32];\n");
-	text_printf(t,
-		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y;\n"
-		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, "
-		"%%ctaid.y;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_y, %%tid.z; mov.u32 %%cs_b, %%ntid.y; mov.u32 %%cs_x, %%tid.y;\n"
-		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%ntid.x; mov.u32 %%cs_x, %%tid.x;\n"
-		"\tmad.lo.u32 %%cs_y, %%cs_y, %%cs_b, %%cs_x;\n"
-		"\tbfe.u32 %%cs_b, %%cs_a, 5, %u;\n"
-		"\tmad.lo.u32 %%cs_b, %%cs_b, 4, %u;\n"
-		"\tst.local.v2.b32 [%s], {%%cs_a, %%cs_y};\n"
-		"\tand.b32 %%cs_x, %%cs_a, 31;\n"
-		"\tmov.b32 %%cs_y, 1;\n"
-		"\tshl.b32 %%cs_x, %%cs_y, %%cs_x;\n"
-		"\tst.local.v2.b32 [%s+8], {%%cs_b, %%cs_x};\n\t}\n",
-		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT, at, at);
-}
+/* Of the functions that write records. */
+#define NAME "consan_record_"
 
 void hook_save_state(struct text *t, bool polls)
 {
@@ -85,8 +61,6 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 		text_printf(t, "\t.local .align 16 .b8 " CALLS_PARAM "[%u];\n"
 			"\tmov.b64 %%cs_at, " CALLS_PARAM ";\n\tst.local.b32 [%%cs_at+8], 0;\n",
 			STATE_BYTES);
-	if (state != STATE_PASSED)
-		write_head(t, state);
 	if (batch_words)
 		text_printf(t, "\t.reg .b32 %%cs_w<%u>;\n", batch_words);
 }
@@ -222,29 +196,35 @@ static void mark_incomplete(struct text *t, const struct hook *h)
 		"\t@%%cs_q red.global.or.b32 [%%cs_f], %%cs_y;\n");
 }
 
-/* Sets cs_f to where the head's words are; cs_t is the chunk's number, of less than 31 bits. */
-static void head_address(struct text *t, enum hook_state state)
+/* Sets cs_a to the CTA in the grid, cs_b to the warp in the CTA and the lane, and cs_x and cs_y to where
+ * in the pool which bit marks the records of this CTA as incomplete. */
+static void chunk_head(struct text *t)
 {
-	text_printf(t, "\tshr.u32 %%cs_a, %%cs_t, 31;\n\tmov.b64 %%cs_f, %s;\n"
-		"\tmad.wide.u32 %%cs_f, %%cs_a, 16, %%cs_f;\n", state == STATE_PASSED ? "%cs_at"
-		: state == STATE_OWNED ? CALLS_PARAM : HEAD);
+	text_printf(t,
+		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, %%ctaid.y;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
+		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
+		"\tmov.u32 %%cs_b, %%tid.z; mov.u32 %%cs_x, %%ntid.y; mov.u32 %%cs_y, %%tid.y;\n"
+		"\tmad.lo.u32 %%cs_b, %%cs_b, %%cs_x, %%cs_y;\n"
+		"\tmov.u32 %%cs_x, %%ntid.x; mov.u32 %%cs_y, %%tid.x;\n"
+		"\tmad.lo.u32 %%cs_b, %%cs_b, %%cs_x, %%cs_y;\n"
+		"\tand.b32 %%cs_x, %%cs_a, 31;\n\tmov.b32 %%cs_y, 1;\n"
+		"\tshl.b32 %%cs_y, %%cs_y, %%cs_x;\n"
+		"\tbfe.u32 %%cs_x, %%cs_a, 5, %u;\n"
+		"\tmad.lo.u32 %%cs_x, %%cs_x, 4, %u;\n",
+		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT);
 }
 
-/* Makes the leader take a new chunk if the current one has less than n units left. n: a
- * register or a number. */
-static void reserve(struct text *t, const struct hook *h, const char *n)
+/* Sets cs_e to the address of a unit of the pool, of which the module's number follows. */
+#define UNIT_ADDRESS(unit) "\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u];\n" \
+	"\tmad.wide.u32 %%cs_e, " unit ", 16, %%cs_e;\n"
+
+/* Makes this lane take a new chunk. */
+static void take_chunk(struct text *t, const struct hook *h)
 {
-	if (h->drains)
-		read_clock(t);
-	text_printf(t,
-		"\tand.b32 %%cs_t, %%cs_pos, %u;\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n"
-		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
-		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
-		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
-		"\t@!%%cs_q bra $CSR%u;\n"
-		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n",
-		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - h->reserve, h->label);
+	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n", h->module);
 	if (h->drains)
 		use_draw(t, h);
 	else
@@ -262,38 +242,42 @@ static void reserve(struct text *t, const struct hook *h, const char *n)
 		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
 		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
 		"\tst.global.v2.b32 [%%cs_f+8], {%%cs_b, %%cs_x};\n");
-	head_address(t, h->state);
-	text_printf(t,
-		"\tld.local.v4.b32 {%%cs_a, %%cs_b, %%cs_x, %%cs_y}, [%%cs_f%s];\n"
-		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
-		"\tst.global.v2.b32 [%%cs_f], {%%cs_a, %%cs_b};\n",
-		h->state == STATE_PRIVATE ? "" : "+32");
+	chunk_head(t);
+	text_printf(t, "\tst.global.v2.b32 [%%cs_f], {%%cs_a, %%cs_b};\n");
 	mark_incomplete(t, h);
+	text_printf(t, "\t}\n\tadd.u32 %%cs_pos, %%cs_pos, 1;\n");
+}
+
+/* Makes the leader take a new chunk if the current one has less than n units left; a position that
+ * is a multiple of a chunk's units has none. n: a register or a number. */
+static void reserve(struct text *t, const struct hook *h, const char *n)
+{
+	if (h->drains)
+		read_clock(t);
 	text_printf(t,
-		"\t}\n"
-		"\tadd.u32 %%cs_pos, %%cs_pos, 1;\n"
-		"$CSR%u:\n", h->label);
+		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
+		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
+		"\tsetp.gt.and.u32 %%cs_q, %%cs_t, %u, %%cs_lead;\n"
+		"\t@!%%cs_q bra $CSR%u;\n",
+		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - 1 - h->reserve, h->label);
+	take_chunk(t, h);
+	text_printf(t, "$CSR%u:\n", h->label);
 	sync_with_leader(t, h);
 }
 
-/* Finds the active lanes, whether this one leads them, and the pool. Without a pool nothing is
- * recorded. */
+/* Finds which of the active lanes leads them. Without a pool nothing is recorded. */
 static void begin(struct text *t, const struct hook *h)
 {
-	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n", h->module);
 	if (!h->always)
-		text_printf(t, "\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->label);
+		text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
+			"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->module, h->label);
 	text_printf(t,
 		"\tactivemask.b32 %%cs_m;\n"
-		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
-		"\tsetp.eq.u32 %%cs_lead, %%cs_t, 0;\n");
-	if (h->class == PLAN_UNIFORM || h->class == PLAN_NOTHING)
-		return;
-	text_printf(t,
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
-		"\tmov.u32 %%cs_i, %%laneid;\n");
+		"\tmov.u32 %%cs_i, %%laneid;\n"
+		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n");
 }
 
 /* Draws a ticket if the launch uses tickets. The fence is never executed. It makes ptxas keep
@@ -307,9 +291,10 @@ static void ticket(struct text *t, const struct hook *h)
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 		"\t@%%cs_q atom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
-		"\t@%%cs_q fence.acq_rel.cta;\n", h->module);
+		"\t@%%cs_q fence.acq_rel.cta;\n", h->module, h->module);
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -335,17 +320,15 @@ static void record_address(struct text *t, const struct hook *h)
 		RECORD_STRIDE_BIAS, 2 * RECORD_STRIDE_BIAS);
 	if (value)
 		conflict_same_address(t);
-	text_printf(t, "\tselp.b32 %%cs_n, %u, %u, %%cs_all;\n", 1 + value, 9 + value);
+	text_printf(t, "\tselp.b32 %%cs_n, %u, %u, %%cs_all;\n"
+		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
+		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", 1 + value, 9 + value, RECORD_AFFINE, h->word);
 	reserve(t, h, "%cs_n");
 	if (!h->drains)
 		read_clock(t);
-	text_printf(t,
-		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
-		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
-		"\tadd.u32 %%cs_s, %%cs_s, %u;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
-		RECORD_AFFINE, h->site << RECORD_SITE_SHIFT);
+	text_printf(t, UNIT_ADDRESS("%%cs_pos")
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
 	if (value)
 		text_printf(t, "\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
 			"\t@%%cs_q st.global.b32 [%%cs_e+16], %%cs_h;\n");
@@ -357,9 +340,9 @@ static void record_address(struct text *t, const struct hook *h)
 	}
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		UNIT_ADDRESS("%%cs_t")
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
-		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n");
+		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n", h->module);
 	sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n"
@@ -412,10 +395,11 @@ static void record_global(struct text *t, const struct hook *h)
 	if (!h->drains)
 		read_clock(t);
 	text_printf(t,
-		"\tselp.b32 %%cs_s, %u, %u, %%cs_all;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
+		"\tselp.b32 %%cs_s, %u, 0, %%cs_all;\n"
+		"\tadd.u32 %%cs_s, %%cs_s, %s;\n"
+		UNIT_ADDRESS("%%cs_pos")
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
-		h->site << RECORD_SITE_SHIFT | RECORD_AFFINE, h->site << RECORD_SITE_SHIFT);
+		RECORD_AFFINE, h->word, h->module);
 	if (h->conflict.words)
 		text_printf(t, "\tshl.b32 %%cs_t, %%cs_h, %u;\n\tor.b32 %%cs_z, %%cs_z, %%cs_t;\n",
 			RECORD_VALUE_SHIFT);
@@ -428,9 +412,9 @@ static void record_global(struct text *t, const struct hook *h)
 			"\t@%%cs_lead st.global.b32 [%%cs_e+272], %%cs_h;\n");
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		UNIT_ADDRESS("%%cs_t")
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
-		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n");
+		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n", h->module);
 	sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n\t}\n"
@@ -442,9 +426,8 @@ static void header(struct text *t, const struct hook *h)
 {
 	if (!h->drains)
 		read_clock(t);
-	text_printf(t,
-		"\tmad.wide.u32 %%cs_e, %%cs_pos, 16, %%cs_d;\n"
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n");
+	text_printf(t, UNIT_ADDRESS("%%cs_pos")
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
 }
 
 static void record_uniform(struct text *t, const struct hook *h)
@@ -456,7 +439,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
 	text_free(&n);
 	reserve(t, h, units);
-	text_printf(t, "\tmov.b32 %%cs_s, %u;\n", h->site << RECORD_SITE_SHIFT);
+	text_printf(t, "\tmov.b32 %%cs_s, %s;\n", h->word);
 	header(t, h);
 	for (unsigned k = 0; k < h->words; k++)
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
@@ -478,13 +461,11 @@ static void compare_with_leader(struct text *t, const struct hook *h)
  * once where they are the same. */
 static void record_lanes(struct text *t, const struct hook *h)
 {
-	const uint32_t word = h->site << RECORD_SITE_SHIFT;
-
-	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %u;\n", word);
+	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %s;\n", h->word);
 	if (h->often_uniform) {
 		compare_with_leader(t, h);
 		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
-			"\tselp.b32 %%cs_s, %u, %%cs_s, %%cs_all;\n", word | RECORD_AFFINE);
+			"\t@%%cs_all add.u32 %%cs_s, %%cs_s, %u;\n", RECORD_AFFINE);
 	}
 	text_printf(t,
 		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
@@ -493,11 +474,11 @@ static void record_lanes(struct text *t, const struct hook *h)
 	header(t, h);
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, 16, %%cs_d;\n"
+		UNIT_ADDRESS("%%cs_t")
 		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
 		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
 		"\tpopc.b32 %%cs_t, %%cs_t;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", 4 * h->words);
+		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", h->module, 4 * h->words);
 	if (h->often_uniform)
 		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
 			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
@@ -508,7 +489,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 
-void hook_record(struct text *t, const struct hook *h)
+static void record(struct text *t, const struct hook *h)
 {
 	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
 
@@ -529,4 +510,89 @@ void hook_record(struct text *t, const struct hook *h)
 		close_chunks(t, h);
 	if (!h->always)
 		text_printf(t, "$CSZ%u:\n", h->label);
+}
+
+/* ---- functions that write records ---- */
+
+/* Without its name, so that functions that do the same have the same text. */
+static void print_function(struct text *t, const struct hook *h)
+{
+	const unsigned words = h->words + h->conflict.words;
+
+	text_printf(t, "(.param .b32 consan_site, .param .b32 consan_pos");
+	for (unsigned k = 0; k < words; k++)
+		text_printf(t, ", .param .b32 consan_v%u", k);
+	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_site;\n");
+	hook_registers(t, words);
+	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n"
+		"\tld.param.b32 %%cs_pos, [consan_pos];\n");
+	for (unsigned k = 0; k < words; k++)
+		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
+	record(t, h);
+	text_printf(t, "\tst.param.b32 [consan_next], %%cs_pos;\n\tret;\n}\n");
+}
+
+/* The number of the function that writes such records. */
+static size_t function_of(struct hook_functions *all, const struct hook *h)
+{
+	struct hook any = *h;
+	struct text t = { 0 };
+	size_t k = 0;
+
+	any.word = "%cs_site";
+	any.prefix = "%cs_v";
+	any.label = 0;
+	print_function(&t, &any);
+	while (k < all->n && (all->at[k].n != t.n || memcmp(all->at[k].at, t.at, t.n)))
+		k++;
+	if (k < all->n)
+		text_free(&t);
+	else
+		vec_push(all, t);
+	return k;
+}
+
+static void call_function(struct text *t, const struct hook *h)
+{
+	const unsigned words = h->words + h->conflict.words;
+	const size_t k = function_of(h->functions, h);
+
+	text_printf(t, "\t{ .param .b32 consan_next, consan_site, consan_pos;\n");
+	for (unsigned v = 0; v < words; v++)
+		text_printf(t, "\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %s%u;\n", v, v,
+			h->prefix, v);
+	text_printf(t, "\tst.param.b32 [consan_site], %s;\n"
+		"\tst.param.b32 [consan_pos], %%cs_pos;\n"
+		"\tcall (consan_next), " NAME "%zu, (consan_site, consan_pos", h->word, k);
+	for (unsigned v = 0; v < words; v++)
+		text_printf(t, ", consan_v%u", v);
+	text_printf(t, ");\n\tld.param.b32 %%cs_pos, [consan_next];\n\t}\n");
+}
+
+void hook_functions(struct text *t, const struct hook_functions *all)
+{
+	for (size_t k = 0; k < all->n; k++)
+		text_printf(t, ".func (.param .b32 consan_next) " NAME "%zu%.*s", k, (int)all->at[k].n,
+			all->at[k].at);
+}
+
+void hook_functions_free(struct hook_functions *all)
+{
+	for (size_t k = 0; k < all->n; k++)
+		text_free(&all->at[k]);
+	vec_free(all);
+}
+
+void hook_record(struct text *t, const struct hook *h)
+{
+	struct hook here = *h;
+	struct text word = { 0 };
+
+	text_printf(&word, "%u", h->site << RECORD_SITE_SHIFT);
+	here.word = word.at;
+	if (h->in_place)
+		record(t, &here);
+	else
+		call_function(t, &here);
+	text_free(&word);
 }

@@ -21,6 +21,8 @@ void hook_save_state(struct text *t, bool polls);
 void hook_load_state(struct text *t, bool polls);
 /* Declares the scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
+/* Functions that write records, each from the parameters on. */
+struct hook_functions { struct text *at; size_t n, cap; };
 /* Prints the code that records `site`, with the words in prefix0, prefix1 and so on. */
 struct hook {
 	uint32_t site;
@@ -29,7 +31,8 @@ struct hook {
 	const char *prefix;
 	bool sync;
 	bool always;               /* a kernel runs only if there is a pool */
-	enum hook_state state;     /* of the function */
+	bool in_place;             /* a wgmma may be in flight: no function is called */
+	struct hook_functions *functions;
 	bool drains;               /* for --gpu-drain; if false, the next three do not matter */
 	bool exits;                /* the lanes exit, so their chunks are complete */
 	bool pending;              /* wgmma may be pending. A loop would make ptxas serialize it,
@@ -39,7 +42,12 @@ struct hook {
 	bool often_uniform;        /* PLAN_LANES: lanes often have the same words */
 	struct conflict conflict;  /* a plain store */
 	unsigned label, module;
+	const char *word;          /* the site's part of word 0, a number or a register; hook_record()
+				      sets it */
 };
 void hook_record(struct text *t, const struct hook *h);
+/* Prints the functions that were called. */
+void hook_functions(struct text *t, const struct hook_functions *all);
+void hook_functions_free(struct hook_functions *all);
 
 #endif

@@ -11,6 +11,7 @@
 #include "entry.h"
 #include "external.h"
 #include "hook.h"
+#include "inflight.h"
 #include "operands.h"
 #include "slice.h"
 #include "statement.h"
@@ -156,14 +157,16 @@ static void scan_function(struct writer *w)
 	}
 }
 
-static void function(struct rewrite *r, struct calls *calls, const struct ptx_func *f, size_t *from)
+static void function(struct rewrite *r, struct calls *calls, struct hook_functions *functions,
+	const struct ptx_func *f, size_t *from)
 {
 	struct rewrite_func info = { .func = f };
-	struct writer w = { .r = r, .calls = calls, .f = f, .info = &info,
+	struct writer w = { .r = r, .calls = calls, .functions = functions, .f = f, .info = &info,
 		.group = (uint32_t)r->batch.n };
 	size_t open = body_begin(f), close = body_end(f, open);
 
 	scan_function(&w);
+	w.inflight_at = inflight_find(f);
 	w.reserve = !r->drains ? 0 : w.reserve < RESERVE_MAX ? w.reserve : RESERVE_MAX;
 	w.state = !f->entry ? STATE_PASSED : calls_any(calls, f) ? STATE_OWNED : STATE_PRIVATE;
 	if (f->entry) {
@@ -175,11 +178,25 @@ static void function(struct rewrite *r, struct calls *calls, const struct ptx_fu
 	hook_function(&r->text, w.most_words, w.polls, w.state);
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
+	free(w.inflight_at);
 	if (f->entry)
 		vec_push(&r->func, info);
 	else
 		calls->recorded[f - r->module->func] = info.recorded;
 	*from = close;
+}
+
+/* Inserts the functions that write records, before all that calls them. */
+static void insert_functions(struct rewrite *r, size_t at, struct hook_functions *functions)
+{
+	struct text all = { 0 };
+
+	text_add(&all, r->text.at, at);
+	hook_functions(&all, functions);
+	text_add(&all, r->text.at + at, r->text.n - at);
+	text_free(&r->text);
+	hook_functions_free(functions);
+	r->text = all;
 }
 
 /* The position behind the directives that must come first. */
@@ -196,7 +213,8 @@ struct rewrite *rewrite_module(const struct ptx_module *m, const struct rewrite_
 {
 	struct rewrite *r = base_alloc(sizeof *r);
 	const struct ptx_func **selected = base_alloc((m->nfunc + 1) * sizeof *selected);
-	size_t from = after_head(m), n = 0;
+	size_t from = after_head(m), n = 0, functions_at;
+	struct hook_functions functions = { 0 };
 	struct calls calls;
 
 	r->module = m;
@@ -210,6 +228,7 @@ struct rewrite *rewrite_module(const struct ptx_module *m, const struct rewrite_
 	text_add(&r->text, m->text, from);
 	text_printf(&r->text, ".visible .const .align 8 .b8 " RECORD_VARIABLE "%u[%zu];\n", o->number,
 		sizeof(struct record_params) + (o->external ? 8 * external_count(m) : 0));
+	functions_at = r->text.n;
 	calls_declare(&calls, &r->text);
 	for (size_t k = 0; k < m->nfunc; k++)
 		if (m->func[k].ninsn && (m->func[k].entry || calls.takes_state[k]))
@@ -218,10 +237,11 @@ struct rewrite *rewrite_module(const struct ptx_module *m, const struct rewrite_
 		qsort(selected, n, sizeof *selected, by_line);
 	for (size_t k = 0; k < n; k++) {
 		r->together = r->together || rewrite_has_together(selected[k]);
-		function(r, &calls, selected[k], &from);
+		function(r, &calls, &functions, selected[k], &from);
 	}
 	free(selected);
 	calls_text(&calls, &r->text, from, m->ntext);
+	insert_functions(r, functions_at, &functions);
 	for (size_t k = 0; k < r->func.n; k++)
 		entry_count(&calls, &r->func.at[k]);
 	calls_close(&calls);

@@ -12,6 +12,7 @@
 #include "entry.h"
 #include "external.h"
 #include "hook.h"
+#include "inflight.h"
 #include "operands.h"
 #include "libconsan/ptx/opcodes.h"
 #include "conflict.h"
@@ -39,6 +40,7 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 {
 	const char *text = w->f->module->text + i->text_at, *at;
 
+	w->inflight = inflight_after(i, w->inflight);
 	if (external_statement(&w->out, w->r, w->f, i))
 		return;
 	at = w->r->emulated && i->op == OP_mbarrier_try_wait && i->noperands == 3
@@ -56,7 +58,7 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
 		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
-		.state = w->state, .drains = w->r->drains };
+		.in_place = w->inflight, .functions = w->functions, .drains = w->r->drains };
 
 	if (p->conflicts)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
@@ -289,6 +291,7 @@ void statement_mark_path(struct writer *w, const struct ptx_insn *i)
 {
 	struct plan nothing = { 0 };
 
+	w->inflight = w->inflight_at && w->inflight_at[i - w->f->insn];
 	text_printf(&w->out, "{\n");
 	hook_registers(&w->out, 0);
 	write_record(w, &nothing, add_site(w, i, PHASE_PATH));
@@ -324,7 +327,7 @@ static void end_group(struct writer *w, const struct ptx_insn *i)
 {
 	struct hook h = { .class = PLAN_UNIFORM, .words = w->words, .prefix = "%cs_w",
 		.label = w->labels++, .module = w->r->number, .pending = true,
-		.always = w->r->external, .state = w->state, .drains = w->r->drains };
+		.in_place = true, .always = w->r->external, .drains = w->r->drains };
 	struct rewrite_site *s;
 
 	h.site = add_site(w, i, PHASE_BATCH);
@@ -441,6 +444,7 @@ void statement_write(struct writer *w, uint32_t at)
 	struct plan p, side, rank;
 	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &side);
 
+	w->inflight = w->inflight_at && w->inflight_at[at];
 	if (call) {
 		w->collective = 0;
 		write_heap(w, i, call);

@@ -11,6 +11,7 @@
 struct writer {
 	struct rewrite *r;
 	const struct calls *calls;
+	struct hook_functions *functions;
 	const struct ptx_func *f;
 	struct rewrite_func *info; /* of an entry; of a device function only the counts are used */
 	enum hook_state state;
@@ -24,6 +25,8 @@ struct writer {
 	uint32_t collective;       /* site of the warp collective recorded last, if nothing was
 				      recorded since; else 0 */
 	uint32_t collective_block;
+	bool *inflight_at;         /* inflight_find() */
+	bool inflight;             /* a wgmma may be in flight here */
 };
 
 /* Writes the instruction f->insn[at] with its hooks. */

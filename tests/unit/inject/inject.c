@@ -22,7 +22,7 @@ static int driven(const char *env, const char *options, const char *driver, cons
 	if (shell("test -e %s/libconsan-gpu.so", dir))
 		cr_skip_test("consan was built without CUPTI");
 	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s "
-		"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s %s/consan-run --backend=gpu "
+		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s %s/consan-run --backend=gpu "
 		"--no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
 		dir, driver, dir, env, dir, options, dir, args);
 }
@@ -176,7 +176,7 @@ Test(inject, library_kernels, .timeout = 60)
 	cr_assert_eq(shell("cp %s/tests/gpu/driver_client %s/tests/gpu/libcublas_client", dir, dir), 0);
 	for (unsigned ignored = 0; ignored < 2; ignored++)
 		cr_expect_eq(shell("env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-			"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu %s "
+			"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu %s "
 			"%s/tests/gpu/libcublas_client cubin 2>&1", dir, dir, dir,
 			ignored ? "--library-kernels=ignore" : "", dir), ignored ? 0 : 67, "%s", output);
 }
@@ -395,8 +395,8 @@ Test(inject, prepare, .timeout = 60)
 	if (!shell(run, dir, id, "--arch=sm_90a", dir))
 		cr_expect(!shell("ls /tmp/consan-prepare-%d/*.code.zst", id), "%s", output);
 	else
-		SAYS("libnvJitLink.so was not found");
+		SAYS("neither ptxas nor libnvJitLink.so was found");
 	cr_expect_eq(shell(run, dir, id, "--arch=sm_80", dir), 70);
-	cr_expect(says("no PTX for this GPU") || says("libnvJitLink.so was not found"), "%s", output);
+	cr_expect(says("no PTX for this GPU") || says("neither ptxas nor libnvJitLink.so was found"), "%s", output);
 	shell("rm -rf /tmp/consan-prepare-%d", id);
 }

@@ -13,7 +13,7 @@ static int driven(const char *options, const char *args)
 	const char *dir = build_dir();
 
 	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-		"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 timeout 20 "
+		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 timeout 20 "
 		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1", dir, dir, dir, options, dir, args);
 }
 
@@ -58,7 +58,7 @@ static int beside(const char *env, const char *what)
 	const char *dir = build_dir();
 
 	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-		"CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
+		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
 		"%s/tests/gpu/driver_client beside %s 2>&1", dir, dir, env, dir, dir, what);
 }
 
