@@ -193,10 +193,12 @@ Test(browser, timeline_shows_the_finding)
 	hang.history->side[1] = -1;
 	results_add_finding(&r, &hang);
 	results_finish(&r);
-	write_page(&r, "document.querySelector('.timeline').scrollIntoView(); await wait(500);\n"
-		"const pane = document.querySelector('.scroll.end'), p = pane.getBoundingClientRect();\n"
-		"const b = pane.querySelector('.band').getBoundingClientRect();\n"
-		"saw.push(pane.scrollWidth > pane.clientWidth, b.left >= p.left && b.right <= p.right);\n", NULL);
+	write_page(&r, "document.querySelector('.timeline').scrollIntoView();\n"
+		"const pane = document.querySelector('.scroll.end'), band = pane.querySelector('.band');\n"
+		"const seen = () => { const p = pane.getBoundingClientRect(), b = band.getBoundingClientRect();\n"
+		"  return b.left >= p.left && b.right <= p.right; };\n"
+		"for (let i = 0; i < 50 && !seen(); i++) await wait(100);\n"
+		"saw.push(pane.scrollWidth > pane.clientWidth, seen());\n", NULL);
 	expect("", "true true");
 	finding_free(&hang);
 	results_free(&r);
