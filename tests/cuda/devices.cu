@@ -868,7 +868,7 @@ static void forged_handles()
 	both(forged_parent, forged_child);
 }
 
-/* A process is killed before what it has recorded is done: nobody waits for that. */
+/* A process is killed before what it has recorded is done: waits for that end. */
 static void killed_child()
 {
 	cudaIpcEventHandle_t he;

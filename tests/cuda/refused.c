@@ -1,6 +1,7 @@
 /* Calls of the driver API with wrong arguments: each returns the error that cuda.h documents, and leaves
  * what it was called for as it was; beside them, the same calls as they are meant. `refused NAME` makes
- * those of one group. Exit status 0: as on a GPU. With the calls of the runtime API whose checks are its own. */
+ * those of one group. Exit status 0: as on a GPU. Long because it has a line for each such error of drv_memory.c,
+ * drv_stream.c and drv_graph.c. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <stdint.h>
