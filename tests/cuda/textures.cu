@@ -1,5 +1,6 @@
 /* Textures and surfaces: what they return is compared with the formulas of "Texture Fetching" in the
- * CUDA C++ Programming Guide. `print` prints what is returned, to be compared with a GPU. */
+ * CUDA C++ Programming Guide. `print` prints what is returned, to be compared with a GPU. One program, so
+ * that all of it is compiled once, hence its length. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 
