@@ -430,6 +430,24 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
 	return cuMemcpy3DPeerAsync(p, NULL);
 }
 
+_Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == sizeof(struct cudaMemcpy3DBatchOp)
+	&& (int)CU_MEMCPY_OPERAND_TYPE_ARRAY == (int)cudaMemcpyOperandTypeArray
+	&& (int)CU_MEMCPY_SRC_ACCESS_ORDER_ANY == (int)cudaMemcpySrcAccessOrderAny, "both APIs have the same layout");
+
+CUresult cuMemcpy3DBatchAsync_v2(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream)
+{
+	return drv_ready() ? drv(drv_ready()) : drv((int)cudaMemcpy3DBatchAsync(n,
+		(struct cudaMemcpy3DBatchOp *)list, flags, stream));
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed, unsigned long long flags,
+	CUstream stream)
+{
+	if (failed)
+		*failed = SIZE_MAX; /* not one of them */
+	return cuMemcpy3DBatchAsync_v2(n, list, flags, stream);
+}
+
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
 	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, size_t *failed, CUstream stream)
 {

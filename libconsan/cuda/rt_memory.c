@@ -323,6 +323,61 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const
 	return error;
 }
 
+/* Packed if no lengths are given; element: bytes. */
+static int batch_side(const struct cudaMemcpy3DOperand *o, struct cudaExtent e, size_t element, struct place *to)
+{
+	const size_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : e.width;
+	const size_t rows = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : e.height;
+	const struct cudaOffset3D at = o->op.array.offset;
+
+	if (o->type == cudaMemcpyOperandTypeArray)
+		return array_place(o->op.array.array, at.x * element, at.y, at.z, e.width * element, e.height, e.depth,
+			to);
+	if (o->type != cudaMemcpyOperandTypePointer || row < e.width || rows < e.height)
+		return cudaErrorInvalidValue;
+	*to = (struct place){ o->op.ptr.ptr, row * element, rows * row * element };
+	return 0;
+}
+
+static int batch_copy(const struct cudaMemcpy3DBatchOp *b, struct copy *c)
+{
+	const struct array *to = b->dst.type == cudaMemcpyOperandTypeArray ? array_of(b->dst.op.array.array) : NULL;
+	const struct array *from = b->src.type == cudaMemcpyOperandTypeArray ? array_of(b->src.op.array.array) : NULL;
+	const size_t element = to ? array_element(to) : from ? array_element(from) : 1;
+	struct place dst, src;
+	int error;
+
+	if (!b->extent.width || !b->extent.height || !b->extent.depth || (from && array_element(from) != element)
+			|| b->srcAccessOrder < cudaMemcpySrcAccessOrderStream
+			|| b->srcAccessOrder > cudaMemcpySrcAccessOrderAny)
+		return cudaErrorInvalidValue;
+	error = batch_side(&b->dst, b->extent, element, &dst);
+	if (!error)
+		error = batch_side(&b->src, b->extent, element, &src);
+	if (error)
+		return error;
+	*c = (struct copy){ .dst = dst.at, .src = src.at, .dst_pitch = dst.pitch, .src_pitch = src.pitch,
+		.dst_slice = dst.slice, .src_slice = src.slice, .width = b->extent.width * element,
+		.height = b->extent.height, .depth = b->extent.depth, .kind = cudaMemcpyDefault };
+	return 0;
+}
+
+cudaError_t cudaMemcpy3DBatchAsync(size_t n, struct cudaMemcpy3DBatchOp *list, unsigned long long flags,
+	cudaStream_t stream)
+{
+	cudaError_t error = cudaSuccess;
+
+	if (!list || flags || !stream)
+		return rt(cudaErrorInvalidValue);
+	for (size_t i = 0; i < n && !error; i++) {
+		struct copy c;
+		const int wrong = batch_copy(&list[i], &c);
+
+		error = wrong ? rt(wrong) : copy(&c, stream);
+	}
+	return error;
+}
+
 /* ---- fills ---- */
 
 static cudaError_t fill(const struct fill *f, cudaStream_t stream, bool blocking)

@@ -160,9 +160,9 @@ static int entry(void)
 	OK(cuGetProcAddress("cuMemPrefetchAsync", &at, 13000, 0, &q));
 	CHECK(at == dlsym(lib, "cuMemPrefetchAsync_v2"));
 	IS(CUDA_ERROR_NOT_FOUND, cuGetProcAddress("cuNothing", &at, 13000, 0, &q));
-	CUmipmappedArray array;
+	CUarray array;
 	IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
-	IS(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&array, NULL, 1));
+	IS(CUDA_ERROR_NOT_SUPPORTED, cuArrayGetPlane(&array, NULL, 1));
 	return 0;
 }
 
@@ -448,11 +448,11 @@ static int unsupported(void)
 {
 	CUmodule m;
 	CUfunction f;
-	CUmipmappedArray array;
+	CUarray array;
 
 	if (good(&m, &f))
 		return 1;
-	IS(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&array, NULL, 1));
+	IS(CUDA_ERROR_NOT_SUPPORTED, cuArrayGetPlane(&array, NULL, 1));
 	return 0;
 }
 

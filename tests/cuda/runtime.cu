@@ -546,9 +546,8 @@ static int device()
 	CHECK(entry && q == cudaDriverEntryPointSuccess);
 	OK(cudaGetDriverEntryPointByVersion("cuNoSuchCall", &entry, 12000, cudaEnableDefault, &q));
 	CHECK(!entry && q == cudaDriverEntryPointSymbolNotFound);
-	cudaMipmappedArray_t array;
-	cudaChannelFormatDesc f = { 32, 0, 0, 0, cudaChannelFormatKindFloat };
-	IS(cudaErrorNotSupported, cudaMallocMipmappedArray(&array, &f, make_cudaExtent(16, 16, 0), 2, 0));
+	cudaArray_t array;
+	IS(cudaErrorNotSupported, cudaArrayGetPlane(&array, NULL, 0));
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* Textures and surfaces: what they return is compared with the formulas of "Texture Fetching" in the
- * CUDA C++ Programming Guide. `print` prints what is returned, to be compared with a GPU. */
+ * CUDA C++ Programming Guide. `print` prints what is returned, to be compared with a GPU. One program, so
+ * that all of it is compiled once, hence its length. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -402,6 +403,7 @@ static int arrays(void)
 	unsigned flags;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	cudaMemcpy3DParms p = {};
+	cudaMemcpy3DBatchOp batch = {};
 	unsigned char *memory;
 
 	cudaDeviceProp limits;
@@ -440,6 +442,22 @@ static int arrays(void)
 		CHECK(back[i] == texels[((i / 12 + 1) * H + i / 4 % 3 + 1) * W + i % 4 + 1]);
 	OK(cudaMallocArray(&b, &c, W, H, 0));
 	OK(cudaStreamCreate(&s));
+	memset(back, 0, sizeof back);
+	batch.src.type = cudaMemcpyOperandTypeArray;
+	batch.src.op.array.array = a;
+	batch.src.op.array.offset = { 1, 1, 1 };
+	batch.dst.type = cudaMemcpyOperandTypePointer;
+	batch.dst.op.ptr.ptr = back;
+	batch.dst.op.ptr.rowLength = 6;
+	batch.extent = make_cudaExtent(4, 3, 2);
+	batch.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	OK(cudaMemcpy3DBatchAsync(1, &batch, 0, s));
+	OK(cudaStreamSynchronize(s));
+	for (int i = 0; i < 24; i++)
+		CHECK(back[i / 4 * 6 + i % 4] == texels[((i / 12 + 1) * H + i / 4 % 3 + 1) * W + i % 4 + 1]);
+	CHECK(back[4] == 0);
+	batch.dst.op.ptr.rowLength = 3;
+	CHECK(cudaMemcpy3DBatchAsync(1, &batch, 0, s) == cudaErrorInvalidValue);
 	OK(cudaMalloc(&memory, W * H * 2));
 	OK(cudaMemcpyAsync(memory, texels, W * H * 2, cudaMemcpyHostToDevice, s));
 	OK(cudaMemcpy2DToArrayAsync(b, 0, 0, memory, W * 2, W * 2, H, cudaMemcpyDeviceToDevice, s));

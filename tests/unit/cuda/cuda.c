@@ -80,7 +80,7 @@ Test(cuda, linked_against_ours)
 
 Test(cuda, device)
 {
-	expect("./static device", 67, "unsupported call: cudaMallocMipmappedArray");
+	expect("./static device", 67, "unsupported call: cudaArrayGetPlane");
 	expect("--allow-unchecked ./static device", 0, NULL);
 }
 
@@ -117,7 +117,7 @@ Test(cuda, driver)
 	expect("--allow-unchecked ./driver nvml", 0, NULL);
 	expect("--devices=3 --allow-unchecked env CUDA_VISIBLE_DEVICES=2,0 ./driver nvml", 0, NULL);
 	expect("--allow-unchecked ./driver streams-memory", 0, NULL);
-	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuMipmappedArrayCreate");
+	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuArrayGetPlane");
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }
 
@@ -131,7 +131,7 @@ Test(cuda, not_checked, .timeout = 200)
 		{ "unknown-attribute", "launch attribute 63" },
 		{ "newer-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" },
 		{ "no-ptx", "1 of 1 kernel checked; NOT CHECKED: 1 module" }, { "no-ptx", "only machine code" },
-		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuMipmappedArrayCreate" },
+		{ "unknown-plugin", "unknown.so: its CUDA runtime is" }, { "no-file", "/nonexistent" }, { "unsupported", "cuArrayGetPlane" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lost); i++) {
