@@ -306,20 +306,20 @@ REACH_INLINE void reach_event(struct warp *w, const struct xop *x, uint32_t lane
 {
 	const uint32_t order = x->o[MX_ORDER];
 	const bool follow = mode == MODE_READ && space == SP_SHARED && !held;
-	const struct event e = {
-		.kind = EV_ACCESS, .cta = (uint16_t)w->cta->rank, .warp = w->id, .lanes = lanes,
-		.site = x->site,
-		.access = {
-			.at = at, .bytes = bytes, .element_bytes = element, .overwritten = lost,
-			.unwritten = follow ? &w->unwritten : NULL,
-			.stored = mode == MODE_WRITE ? w->stored : NULL,
-			.owner = (uint16_t)owner, .space = space, .mode = (enum ev_mode)mode,
-			.sem = (enum ev_sem)(uint8_t)order,
-			.scope = (enum ev_scope)(uint8_t)(order >> 8),
-			.flags = (enum ev_access_flags)(uint8_t)(order >> 16 | (follow ? ACCESS_FOLLOWED : 0)),
-		},
-	};
+	struct event e = ex_event(w, x, EV_ACCESS, lanes);
 
+	e.access.at = at;
+	e.access.bytes = bytes;
+	e.access.element_bytes = element;
+	e.access.overwritten = lost;
+	e.access.unwritten = follow ? &w->unwritten : NULL;
+	e.access.stored = mode == MODE_WRITE ? w->stored : NULL;
+	e.access.owner = (uint16_t)owner;
+	e.access.space = space;
+	e.access.mode = (enum ev_mode)mode;
+	e.access.sem = (enum ev_sem)(uint8_t)order;
+	e.access.scope = (enum ev_scope)(uint8_t)(order >> 8);
+	e.access.flags = (enum ev_access_flags)(uint8_t)(order >> 16 | (follow ? ACCESS_FOLLOWED : 0));
 	if (held) {
 		sched_load(w, &e);
 		return;
