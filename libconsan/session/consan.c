@@ -162,12 +162,11 @@ static const char *const status_name[] = {
 	[CONSAN_STOPPED] = "stopped",
 };
 
-/* What is known of a launch before it runs. Numbers the launch. */
-static struct launch_info describe(struct consan *c, const struct consan_launch *l)
+struct launch_info session_describe(struct consan *c, const struct consan_launch *l, uint32_t id)
 {
 	const struct exec_kernel_info *k = &l->kernel->info;
 	struct launch_info i = {
-		.kernel = k->name, .id = c->launches++,
+		.kernel = k->name, .id = id,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .device = l->kernel->module->device, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
@@ -228,7 +227,13 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.observer = &observer,
 	};
 
-	if (c->outside.pause)
+	if (c->partial) {
+		x.sample = c->partial->sample;
+		x.nsample = c->partial->n;
+		x.partial = c->partial->partial;
+		x.timeout = c->partial->seconds;
+	}
+	if (c->outside.pause || c->partial)
 		observer.pause = on_pause;
 	if (c->outside.call)
 		observer.call = on_call;
@@ -355,8 +360,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* check_config.where */
-static bool find_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
+bool session_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
 {
 	struct exec_mem m;
 
@@ -514,7 +518,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
 		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.memory = c->memory, .found = session_found,
-		.user = c, .global = !c->opt.no_global, .where = find_allocation };
+		.user = c, .global = !c->opt.no_global, .where = session_allocation };
 	struct result_launch record;
 	char why[sizeof ((struct coverage *)0)->unchecked];
 	enum consan_status status;
@@ -547,7 +551,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		return status;
 	}
 	pthread_mutex_lock(&c->launching);
-	config.launch = describe(c, l);
+	config.launch = session_describe(c, l, c->launches++);
 	config.launch.launched = launched;
 	c->control = control_of(c, l, config.launch.id, &control);
 	config.launch.schedule = c->control ? c->opt.schedule : NULL;

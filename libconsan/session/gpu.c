@@ -184,6 +184,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	v->events += r->events;
 	v->dropped += ((uint64_t)l->dropped + l->lost) * (RECORD_CHUNK_UNITS / 4);
 	v->warp_ops += r->records;
+	v->hidden |= gpu_hidden(l->module, l->kernel);
 	v->sites = f->sites;
 	if (v->sites_executed < r->sites_executed)
 		v->sites_executed = r->sites_executed;
