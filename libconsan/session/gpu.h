@@ -188,6 +188,10 @@ void gpu_idle(struct consan *c);
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct order_op *op, struct consan_err *e);
 
+/* --backend=auto: may a program with this file run on a GPU, so that all is checked that the cpu backend
+ * checks? False: why not. */
+bool gpu_suits(const struct options *o, const char *path, char why[320]);
+
 /* ---- the session's options ---- */
 unsigned gpu_workers(const struct consan *c); /* threads that check, with the calling one */
 double gpu_timeout(const struct consan *c);

@@ -3,7 +3,6 @@
  * the same; the copy never calls the driver. What it writes stays there. */
 #include "gpu_parts.h"
 
-#include "libconsan/event/code.h"
 #include "copy.h"
 #include "internal.h"
 #include "repair.h"

@@ -163,6 +163,8 @@ bool session_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *byt
 /* session.c: a module that was loaded already, which it takes over. */
 struct consan_module *session_module(struct consan *c, struct ptx_module *ptx, struct exec_module *exec,
 	unsigned device);
+/* load.c: the PTX of a module of consan_load_image(), of the newest architecture; free() it. */
+char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *size, struct consan_err *e);
 /* Takes over findings of a replay: one that is known is not counted again. */
 void session_take_replayed(struct consan *c, struct explored *x);
 

@@ -25,6 +25,29 @@ static bool has(const char *what)
 #define LACKS(what) cr_expect_not(has(what), "%s in:\n%s", what, output)
 #define RUNS(status, ...) cr_expect_eq(replayed(__VA_ARGS__), status, "%s", output)
 
+/* --backend=auto: a program suits the GPU if its own file has PTX, of which the GPU's records show all. */
+static void choose(const char *options, const char *program, const char *device)
+{
+	const char *dir = build_dir();
+
+	shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=auto %s --allow-unchecked "
+		"--report=-.json --code-cache=none %s/tests/gpu/%s race 2>/dev/null", dir, dir, dir, options, dir,
+		program);
+	HAS(device);
+}
+
+Test(replay, chooses, .timeout = 120)
+{
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	choose("", "suits_client", "(emulated)");
+	choose("--no-global", "suits_client", "fake GPU 0");
+	choose("--gpu-then-cpu", "suits_client", "fake GPU 0");
+	choose("--no-global --seed=1", "suits_client", "(emulated)");
+	choose("--no-global", "replay_client", "(emulated)");
+}
+
 /* The parameter, what it points to, and the variables have their contents, or the kernel traps. */
 Test(replay, whole, .timeout = 120)
 {
