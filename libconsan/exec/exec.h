@@ -263,8 +263,9 @@ struct exec_launch {
 				      split into clusters of this size. 0: none */
 	const uint32_t *sample;    /* the clusters that run, ascending, nsample; NULL: all */
 	size_t nsample;
-	bool partial;              /* what a limit stops, or what waits for memory to change, is no
-				      hang: it may wait for what does not run */
+	bool partial;              /* what waits for global memory to change is no hang: it may wait for
+				      what does not run */
+	bool limited;              /* what a limit stops is no hang */
 	uint32_t shared_dynamic;
 	const void *params;        /* param_bytes, laid out as in ptx_func */
 	bool cooperative;

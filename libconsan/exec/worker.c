@@ -288,7 +288,7 @@ void worker_run(struct worker *wk)
 		sched_pause(wk, false);
 		check_limits(wk);
 		if (atomic_load(&g->timeout) || atomic_load(&g->stopped)) {
-			if (g->l->partial)
+			if (g->l->limited || atomic_load(&g->waits))
 				end_unjudged(wk);
 			else
 				end_as_hung(wk, HANG_TIMEOUT);

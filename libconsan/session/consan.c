@@ -231,6 +231,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		x.sample = c->partial->sample;
 		x.nsample = c->partial->n;
 		x.partial = c->partial->partial;
+		x.limited = c->partial->limited;
 		x.timeout = c->partial->seconds;
 	}
 	if (c->outside.pause || c->partial)
@@ -411,7 +412,7 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 
 /* Half of the schedules at most are systematic: they do not vary the times at which asynchronous
  * operations take effect. */
-static void explore_launch(struct consan *c, const struct consan_launch *l, const void *params,
+void session_explore(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config, struct explored *out)
 {
 	struct coverage *v = session_coverage(c, config->launch.kernel);
@@ -450,14 +451,15 @@ static bool tries_reverse(struct consan *c, const struct consan_launch *l)
 	return true;
 }
 
-static void reverse_launch(struct consan *c, const struct consan_launch *l, const void *params,
+void session_reverse(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config, struct explored *out)
 {
 	struct trial trial = { c, l, params, *config };
 	const struct explorer x = { try_schedule, &trial, c->opt.seed, 1, 1 };
 	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
 
-	explore_one(&x, c->opt.seed, &control, out);
+	if (tries_reverse(c, l))
+		explore_one(&x, c->opt.seed, &control, out);
 }
 
 /* The schedule that --schedule names for this launch; NULL: none. */
@@ -577,9 +579,9 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	}
 
 	if (checked && c->opt.explore)
-		explore_launch(c, l, packed ? packed : l->params, &config, &other);
-	if (checked && tries_reverse(c, l))
-		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
+		session_explore(c, l, packed ? packed : l->params, &config, &other);
+	if (checked)
+		session_reverse(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	began = progress_seconds();

@@ -214,20 +214,30 @@ static void use_known_sites(struct finding_edit *e, uint32_t known)
 		e->kind = EDIT_NONE;
 }
 
-/* The findings, which stay until the copy ends. */
-static const struct finding *const *take_findings(struct check *check, uint32_t known, size_t *n)
+/* The findings, which stay until the copy ends; other: of another schedule. */
+static const struct finding *const *take_findings(struct check *check, const struct explored *other,
+	uint32_t known, size_t *n)
 {
 	const struct finding *const *found, **out;
+	size_t own = check_findings(check, &found);
 	struct finding *copy;
 
-	*n = check_findings(check, &found);
-	copy = base_alloc((*n + 1) * sizeof *copy);
-	out = base_alloc((*n + 1) * sizeof *out);
-	for (size_t k = 0; k < *n; k++) {
-		copy[k] = *found[k];
-		use_known_sites(&copy[k].edit, known);
-		use_known_sites(&copy[k].also, known);
-		out[k] = &copy[k];
+	copy = base_alloc((own + other->finding.n + 1) * sizeof *copy);
+	out = base_alloc((own + other->finding.n + 1) * sizeof *out);
+	*n = 0;
+	for (size_t k = 0; k < own + other->finding.n; k++) {
+		const struct finding *f = k < own ? found[k] : &other->finding.at[k - own];
+		bool again = false;
+
+		for (size_t i = 0; i < *n && !again; i++)
+			again = finding_same(&copy[i], f);
+		if (again)
+			continue;
+		copy[*n] = *f;
+		use_known_sites(&copy[*n].edit, known);
+		use_known_sites(&copy[*n].also, known);
+		out[*n] = &copy[*n];
+		(*n)++;
 	}
 	return out;
 }
@@ -239,6 +249,7 @@ static const struct finding *const *run_copy(struct copied *x, struct outcome *o
 		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.user = c, .global = !c->opt.no_global, .where = session_allocation };
 	const uint32_t known = site_count();
+	struct explored other = { 0 };
 	struct exec_result r = { 0 };
 	struct check *check;
 
@@ -247,14 +258,21 @@ static const struct finding *const *run_copy(struct copied *x, struct outcome *o
 	c->control = NULL;
 	c->partial = &x->part;
 	config.launch = session_describe(c, &x->l, c->launches);
+	if (!x->part.partial && c->opt.explore)
+		session_explore(c, &x->l, x->g->params, &config, &other);
+	else if (!x->part.partial)
+		session_reverse(c, &x->l, x->g->params, &config, &other);
 	check = check_open(&config);
 	session_run(c, &x->l, x->g->params, &config.launch, check, NULL, &r);
-	explain(&r, c, x->clusters, out);
+	if (r.status == EXEC_TIMEOUT && !x->part.limited)
+		check_timed_out(check);
+	else
+		explain(&r, c, x->clusters, out);
 	out->ctas = r.ctas;
 	out->stray = r.status == EXEC_FAULT && r.fault == FAULT_GLOBAL_OOB;
 	check_truncate(check, session_last(&r));
 	repair_place(c, x->l.kernel->module->ptx, check, UNTRIED_gpu_mode);
-	return take_findings(check, known, n);
+	return take_findings(check, &other, known, n);
 }
 
 static _Noreturn void copy_main(struct copied *x, const struct gpu_region *region, size_t n, int to)
@@ -315,6 +333,15 @@ static void describe(struct copied *x, const struct gpu_input *in)
 		memcpy(x->l.cluster, g->cluster, sizeof x->l.cluster);
 }
 
+/* --timeout makes a launch that takes so long a hang, our own limit does not. */
+static void set_limit(const struct consan *c, struct session_part *part)
+{
+	const double own = c->opt.gpu_then_seconds, hang = c->opt.timeout;
+
+	part->limited = !hang || (own && own < hang);
+	part->seconds = part->limited ? own : hang;
+}
+
 /* Other threads may hold locks of ours at the moment of the fork; so the copy has a time limit from
  * outside as well. */
 #define SECONDS_MORE 30
@@ -347,12 +374,13 @@ struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *g,
 	sample = choose_sample(ctas / per, most / per ? most / per : 1, &x.part.n);
 	x.part.sample = sample;
 	x.part.partial = sample || !in->alone;
-	x.part.seconds = c->opt.gpu_then_seconds;
+	set_limit(c, &x.part);
 	x.clusters = sample ? x.part.n : ctas / per;
 	r = base_alloc(sizeof *r);
 	*r = (struct gpu_replay){ .from = fd[0], .ctas = ctas, .module = m, .kernel = base_strdup(g->kernel),
 		.own_memory = in->own_memory,
-		.until = x.part.seconds > 0 ? progress_seconds() + x.part.seconds + SECONDS_MORE : 0 };
+		.until = x.part.seconds > 0 ? progress_seconds()
+			+ x.part.seconds * (double)(c->opt.explore + 2) + SECONDS_MORE : 0 };
 	pthread_mutex_lock(&c->launching);
 	r->pid = copy_fork();
 	if (!r->pid) {

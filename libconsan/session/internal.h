@@ -29,12 +29,12 @@ struct session_finding {
 struct unasked_call { const void *thread; uint32_t stack; };
 
 /* Clusters of a launch, which runs for so many seconds (0: no limit); see exec_launch.sample and
- * exec_launch.partial. */
+ * exec_launch.partial and limited. */
 struct session_part {
 	const uint32_t *sample;
 	size_t n;
 	double seconds;
-	bool partial;
+	bool partial, limited;
 };
 
 struct consan {
@@ -158,6 +158,13 @@ void session_settle(struct consan *c, struct check *check, uint32_t last);
 
 /* What is known of a launch before it runs. */
 struct launch_info session_describe(struct consan *c, const struct consan_launch *l, uint32_t id);
+/* --explore: further schedules of a launch, each in a copy of the process. */
+struct explored;
+void session_explore(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out);
+/* Tries the launch in the reverse order, in a copy of the process, if it takes locks. */
+void session_reverse(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out);
 /* check_config.where */
 bool session_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
 /* session.c: a module that was loaded already, which it takes over. */

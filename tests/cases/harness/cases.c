@@ -30,6 +30,9 @@ static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1 read
 static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4 reads=newest";
 static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1 reads=newest";
 
+/* ... and with what the CPU finds in addition */
+static const char then_cpu[] = "backend=gpu-emulated timeout=1 reads=newest gpu-then-cpu=1 gpu-then-ctas=0";
+
 /* ---- judging one ---- */
 
 static void print_findings(const struct finding *const *f, size_t n)
@@ -138,6 +141,15 @@ static void judge_seed(const struct specimen *s, const char *program, const stru
 	found_drop(&seeded);
 }
 
+/* What only the cpu backend finds, a replay in GPU mode finds. */
+static void then_cpu_test(const struct specimen *s, const char *program, const struct found *here)
+{
+	struct found there = found_by(s, RACY, then_cpu);
+
+	emulated_judge_replay(program, here, &there);
+	found_drop(&there);
+}
+
 static void specimen_test(const char *path)
 {
 	static const char *const schedules[] = { "", "async=early reads=oldest",
@@ -158,6 +170,8 @@ static void specimen_test(const char *path)
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
 		emulated_judge(program, NULL, &here, &there);
+		if (s.twins && emulated_lacks(program))
+			then_cpu_test(&s, program, &here);
 		if (emulated_seed(program))
 			judge_seed(&s, program, &here, &there);
 		if (s.twins)
