@@ -160,7 +160,8 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 		snprintf(why, 320, "%u records of the GPU are not valid", r->damaged);
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that could not be "
-			"read; what came after a load was not checked", r->unknown_maps);
+			"read (%.*s); what came after a load was not checked", r->unknown_maps,
+			(int)sizeof l->maps->unread, l->maps->unread);
 	else if (r->moving_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more "
 			"than once; what they accessed in global memory was not checked", r->moving_maps);
