@@ -168,7 +168,7 @@ static bool no_module(struct inject_launch *l)
 	return not_recorded(l);
 }
 
-static void start_replay(struct inject_launch *l);
+static void start_replay(struct inject_launch *l); /* describes it as a check does, below */
 
 static bool prepare_launch(struct inject_launch *l)
 {

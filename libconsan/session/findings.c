@@ -82,7 +82,8 @@ struct coverage *session_coverage(struct consan *c, const char *kernel)
 static void keep_finding(struct consan *c, struct session_finding *s, const struct finding *f)
 {
 	results_copy_finding(&s->f, f);
-	if (!s->f.backends && c->opt.gpu_then_cpu)
+	if (!s->f.backends && c->opt.gpu_then_cpu && (c->opt.backend == OPT_BACKEND_GPU
+			|| c->opt.backend == OPT_BACKEND_GPU_EMULATED))
 		s->f.backends = SEEN_ON_GPU;
 	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
 }

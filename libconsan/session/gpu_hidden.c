@@ -28,8 +28,8 @@ static uint64_t of_insn(const struct ptx_func *f, const struct ptx_insn *i)
 		bits |= 1u << HIDDEN_order;
 	if ((effect == EF_BULK && ptx_has(i, MOD_mbarrier_complete_tx_bytes)) || i->op == OP_tcgen05_commit)
 		bits |= 1u << HIDDEN_completion;
-	if (effect == EF_MBARRIER && ptx_space_of(i, 0) == PS_shared_cluster)
-		bits |= 1u << HIDDEN_remote;
+	if (i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait)
+		bits |= 1u << HIDDEN_arrival;
 	if (is_local_array(i))
 		bits |= 1u << HIDDEN_local;
 	return bits;
@@ -37,7 +37,7 @@ static uint64_t of_insn(const struct ptx_func *f, const struct ptx_insn *i)
 
 uint64_t gpu_hidden(const struct gpu_module *m, const char *kernel)
 {
-	uint64_t bits = 0;
+	uint64_t bits = gpu_module_unbounded_stack(m, kernel) ? 1u << HIDDEN_local : 0;
 
 	for (size_t k = 0; k < m->ptx->nfunc; k++) {
 		const struct ptx_func *f = &m->ptx->func[k];
