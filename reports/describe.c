@@ -375,18 +375,22 @@ static void describe_number(struct text *t, uint64_t n)
 
 void describe_occurrences(struct text *t, const struct finding *f)
 {
+	static const char *const where[] = { "", ", on the GPU", ", in the replay on the CPU",
+		", on the GPU and in its replay on the CPU" };
+
 	describe_number(t, f->seen);
 	text_printf(t, " occurrence%s", plural_s(f->seen));
-	if (!f->clusters)
-		return;
-	text_printf(t, ", ");
-	describe_number(t, f->clusters);
-	text_printf(t, " cluster%s", plural_s(f->clusters));
-	if (!f->folded)
-		return;
-	text_printf(t, ", ");
-	describe_number(t, f->folded + 1);
-	text_printf(t, " instruction pairs");
+	if (f->clusters) {
+		text_printf(t, ", ");
+		describe_number(t, f->clusters);
+		text_printf(t, " cluster%s", plural_s(f->clusters));
+	}
+	if (f->clusters && f->folded) {
+		text_printf(t, ", ");
+		describe_number(t, f->folded + 1);
+		text_printf(t, " instruction pairs");
+	}
+	text_printf(t, "%s", where[f->backends & (SEEN_ON_GPU | SEEN_IN_REPLAY)]);
 }
 
 void describe_schedule(struct text *t, const struct finding *f)
@@ -397,6 +401,31 @@ void describe_schedule(struct text *t, const struct finding *f)
 		text_printf(t, "%s--schedule=%s", t->n ? " " : "", f->schedule);
 	if (f->reads)
 		text_printf(t, "%s--reads=%s", t->n ? " " : "", finding_reads(f));
+}
+
+uint64_t describe_hides(const struct coverage *c)
+{
+	const bool all = c->replayed && c->replayed >= c->checked && c->replayed_ctas == c->replay_ctas
+		&& !*c->not_replayed;
+
+	return all ? 0 : c->hidden;
+}
+
+void describe_replayed(struct text *t, const struct coverage *c)
+{
+	const char *and = "the GPU can hide findings: ";
+
+	for (unsigned k = 0; k < HIDDEN_COUNT; k++)
+		if (describe_hides(c) >> k & 1) {
+			text_printf(t, "%s%s", and, finding_hides(k)->name);
+			and = ", ";
+		}
+	if (c->replayed)
+		text_printf(t, "%sreplayed on the CPU: %llu launch%s, %llu of %llu CTAs", t->n ? "; " : "",
+			(unsigned long long)c->replayed, c->replayed == 1 ? "" : "es",
+			(unsigned long long)c->replayed_ctas, (unsigned long long)c->replay_ctas);
+	if (*c->not_replayed)
+		text_printf(t, "%snot replayed: %s", t->n ? "; " : "", c->not_replayed);
 }
 
 void describe_explored(struct text *t, const struct coverage *c)

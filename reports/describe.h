@@ -65,6 +65,10 @@ void describe_occurrences(struct text *t, const struct finding *f);
 /* The options that select the schedule of the finding; "" if that is the default one. */
 void describe_schedule(struct text *t, const struct finding *f);
 /* What --explore has run: "all 57 schedules with at most 2 switches, and 43 seeds"; or "". */
+/* Bits of enum finding_hidden, unless each checked launch was replayed whole on the CPU */
+uint64_t describe_hides(const struct coverage *c);
+/* What a GPU can hide of the kernel, and what was replayed of it; or nothing */
+void describe_replayed(struct text *t, const struct coverage *c);
 void describe_explored(struct text *t, const struct coverage *c);
 /* A size in KiB if it is a multiple of one, else in bytes. */
 void describe_size(struct text *t, uint64_t bytes);

@@ -459,7 +459,7 @@ const struct inject_handler inject_handlers[] = {
 	{ 0, NULL },
 };
 
-/* With --gpu-global only. */
+/* With --gpu-global or --gpu-then-cpu only. */
 const struct inject_handler inject_memory_handlers[] = {
 	INJECT_HANDLER(cuMemAlloc_v2, on_memory)
 	INJECT_HANDLER(cuMemAllocPitch_v2, on_memory)

@@ -286,7 +286,7 @@ static bool subscribe(void)
 	enable_handlers(inject_operation_handlers, on_operation, handle);
 	if (gpu_times(session))
 		inject_times_open(lib);
-	if (gpu_global(session))
+	if (gpu_global(session) || gpu_replays(session))
 		enable_handlers(inject_memory_handlers, on_call, handle);
 	/* any call may fail, or end the overlap of launches */
 	if (gpu_global(session) || consan_reports_calls(session, false))

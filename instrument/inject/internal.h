@@ -179,6 +179,15 @@ void inject_memory_ended(CUcontext context, CUdevice device);
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from,
 	uint64_t *bytes);
 
+/* All that are noted, in order; added to `to`. */
+struct ranges;
+void inject_allocations(struct ranges *to);
+
+/* ---- replay.c: --gpu-then-cpu ---- */
+/* Copies the inputs of a launch that is about to begin, and begins to replay it; g: with its parameters.
+ * NULL: it is not wanted, or the reason is in the report. */
+struct gpu_replay *inject_replay(struct inject_launch *l, const struct gpu_launch *g);
+
 /* ---- pool.c: device memory for records, and its copies on the host ---- */
 
 #define STAGE_BYTES (64ull << 20)
@@ -314,6 +323,7 @@ struct inject_launch {
 	struct inject_drain *drain; /* NULL: nothing was drained */
 	uint32_t shared_all, nregs;
 	bool wanted, tickets;
+	struct gpu_replay *replay; /* --gpu-then-cpu; or NULL */
 	CUfunction function;       /* that was launched */
 	char *kernel;
 	double start, launched;    /* seconds */

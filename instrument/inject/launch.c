@@ -168,6 +168,8 @@ static bool no_module(struct inject_launch *l)
 	return not_recorded(l);
 }
 
+static void start_replay(struct inject_launch *l); /* describes it as a check does, below */
+
 static bool prepare_launch(struct inject_launch *l)
 {
 	const char *name = l->name, *busy;
@@ -207,8 +209,11 @@ static bool prepare_launch(struct inject_launch *l)
 		stop_recording(l);
 		return unchecked(l, busy);
 	}
-	if (prepare(l))
+	if (prepare(l)) {
+		if (l->wanted && gpu_replays(inject_session()))
+			start_replay(l);
 		return true;
+	}
 	inject_give_pool(l, false);
 	stop_recording(l);
 	return unchecked(l, "its records cannot be prepared");
@@ -365,6 +370,30 @@ static void close_launch(struct gpu_launch *g)
 	gpu_launch_close(g);
 	free((void *)g->params);
 }
+
+/* ---- --gpu-then-cpu ---- */
+
+static void start_replay(struct inject_launch *l)
+{
+	struct records r = { .l = l };
+	struct gpu_launch g = { 0 };
+
+	open_launch(&g, &r);
+	l->replay = inject_replay(l, &g);
+	close_launch(&g);
+}
+
+static void end_replay(struct inject_launch *l)
+{
+	struct records r = { .l = l };
+	struct gpu_launch g = { .user = &r };
+
+	describe(l, &g);
+	gpu_replay_end(inject_session(), l->replay, &g);
+	l->replay = NULL;
+}
+
+/* ---- the check ---- */
 
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
@@ -551,6 +580,7 @@ _Noreturn void inject_stop(struct inject_launch *l)
 {
 	if (!l->mixed)
 		check_records(l, false);
+	end_replay(l);
 	inject_print("%s still ran after --timeout=%g seconds: the program is ended", l->kernel,
 		gpu_timeout(inject_session()));
 	consan_close(inject_session());
@@ -586,6 +616,7 @@ void inject_finish(struct inject_launch *l, CUresult r)
 	} else {
 		check_records(l, true);
 	}
+	end_replay(l);
 	if (l->beside)
 		gpu_idle(inject_session()); /* other launches were checked in between */
 	halt();

@@ -87,6 +87,20 @@ static bool find_below(uint64_t addr, struct range *out, bool *managed)
 	return found;
 }
 
+void inject_allocations(struct ranges *to)
+{
+	pthread_mutex_lock(&memory.lock);
+	for (size_t k = 0; k < memory.context.n; k++) {
+		const struct context_memory *of = &memory.context.at[k];
+
+		for (size_t i = 0; i < of->plain.list.n; i++)
+			ranges_add(to, of->plain.list.at[i].at, of->plain.list.at[i].bytes);
+		for (size_t i = 0; i < of->managed.list.n; i++)
+			ranges_add(to, of->managed.list.at[i].at, of->managed.list.at[i].bytes);
+	}
+	pthread_mutex_unlock(&memory.lock);
+}
+
 /* ---- guards ---- */
 
 /* Distance behind an allocation up to which an access is judged, and the largest guard.
@@ -99,8 +113,8 @@ static size_t guard_of(size_t bytes)
 {
 	const size_t unit = 512, some = (bytes / 8 + unit) & ~(unit - 1);
 
-	if (!bytes || bytes > SIZE_MAX / 2)
-		return 0; /* the driver reports the error */
+	if (!bytes || bytes > SIZE_MAX / 2 || !gpu_global(inject_session()))
+		return 0; /* the driver reports the error; or no access is judged */
 	return some < NEAR ? some : NEAR;
 }
 

@@ -184,6 +184,7 @@ static int run_and_report(struct run *r)
 	status = check_program(r->program);
 	if (status)
 		return status;
+	choose_backend(&r->options, r->lib, r->program);
 	if (!check_options(&r->options, r->lib))
 		return EXIT_USAGE;
 	if (*r->options.shard_dir && shards_begin(r->options.shard_dir, &r->shard, &e) < 0) {

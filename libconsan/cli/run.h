@@ -65,6 +65,9 @@ void set_environment(const struct options *o, const char *lib, const char *dir);
 /* Finds what is wrong with the options before the program runs, and prints it: values, files that
  * cannot be read or written, a backend that is not there. lib: the folder of our libraries; NULL: no program will run. */
 bool check_options(const struct options *o, const char *lib);
+/* --backend=auto: becomes gpu, or stays as it is, which means cpu; the reason is printed where it may
+ * matter. */
+void choose_backend(struct options *o, const char *lib, const char *program);
 
 /* ---- --gpu-prepare (prepare.c) ---- */
 /* Prepares these files, with the environment of open_origin(). False: printed why. */

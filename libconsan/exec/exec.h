@@ -107,6 +107,15 @@ struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
  * of `like`, with their contents, which must outlive it. */
 struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_module *like,
 	struct consan_err *e);
+/* Variables in global memory are at given addresses, which are registered and hold their contents by the
+ * time that a kernel runs: at() sets the address of one, or returns false, and then it gets storage of its
+ * own, as all others. */
+struct exec_places {
+	void *user;
+	bool (*at)(void *user, const char *name, uint64_t *address);
+};
+struct exec_module *exec_load_at(struct ptx_module *ptx, const struct exec_places *places,
+	struct consan_err *e);
 void exec_unload(struct exec_module *m);
 /* Address and size of a .global or .const variable. */
 bool exec_symbol(const struct exec_module *m, const char *name, void **at, uint64_t *bytes);
@@ -255,6 +264,11 @@ struct exec_launch {
 	bool clustered;            /* it states cluster dimensions, perhaps 1,1,1 */
 	uint32_t fallback[3];      /* divides cluster: some clusters, chosen by the seed, are
 				      split into clusters of this size. 0: none */
+	const uint32_t *sample;    /* the clusters that run, ascending, nsample; NULL: all */
+	size_t nsample;
+	bool partial;              /* what waits for global memory to change is no hang: it may wait for
+				      what does not run */
+	bool limited;              /* what a limit stops is no hang */
 	uint32_t shared_dynamic;
 	const void *params;        /* param_bytes, laid out as in ptx_func */
 	bool cooperative;
@@ -286,6 +300,7 @@ struct exec_result {
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;
 	uint64_t sites_executed, sites; /* instructions reached / in the kernel */
+	bool waits;                /* EXEC_STOPPED: `partial`, and its threads poll global memory */
 	bool reads_given_up;       /* too many locations: at some time loads began to return the newest
 				      value, in spite of exec_launch.reads */
 };

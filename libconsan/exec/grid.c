@@ -195,6 +195,13 @@ static void order_clusters(struct grid *g)
 	g->nclusters = n;
 }
 
+static void take_sample(struct grid *g)
+{
+	g->nclusters = g->l->nsample;
+	g->order = base_alloc((g->nclusters + 1) * sizeof *g->order);
+	memcpy(g->order, g->l->sample, g->nclusters * sizeof *g->order);
+}
+
 /* Counts the instructions of the kernel that were reached. */
 static void count_sites(const struct grid *g, struct exec_result *r)
 {
@@ -270,6 +277,7 @@ static void result(struct grid *g, struct exec_result *r)
 	r->bad_cluster = g->bad_cluster;
 	r->cut = g->spread ? atomic_load(&g->cut) : UINT64_MAX;
 	r->fault = g->fault;
+	r->waits = atomic_load(&g->waits);
 	if (g->status != EXEC_OK)
 		return;
 	if (atomic_load(&g->timeout))
@@ -327,6 +335,8 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	memcpy(g.info.fallback, l->fallback, sizeof g.info.fallback);
 	if (l->fallback[0])
 		order_clusters(&g);
+	else if (l->sample)
+		take_sample(&g);
 	per_sm = exec_occupancy(l->device, k, g.nthreads, l->shared_dynamic);
 	if (!per_sm || k->fills_sm)
 		per_sm = 1;

@@ -278,6 +278,7 @@ struct grid {
 	_Atomic uint64_t work;   /* incremented with any cluster's work */
 	_Atomic uint64_t cut;    /* clusters from this id on must stop */
 	_Atomic bool hang, timeout, stopped;
+	_Atomic bool waits;      /* exec_result.waits */
 	double deadline;         /* monotonic seconds, 0: none */
 	pthread_mutex_t lock;    /* protects the fields below and print */
 	uint64_t bad_cluster;    /* lowest id with a fault */

@@ -95,6 +95,17 @@ static bool borrow(struct exec_module *m, const struct ptx_var *v, const struct 
 	return false;
 }
 
+/* The variable's storage is where the caller says. */
+static bool lend(struct exec_module *m, const struct ptx_var *v, const struct exec_places *places)
+{
+	uint64_t at;
+
+	if (!places || v->space != PS_global || !places->at(places->user, v->name, &at))
+		return false;
+	m->placed[m->nplaced++] = (struct placed){ v, (unsigned char *)(uintptr_t)at, true };
+	return true;
+}
+
 static struct exec_module *open_module(struct ptx_module *ptx)
 {
 	struct exec_module *m = base_alloc(sizeof *m);
@@ -133,14 +144,14 @@ struct exec_module *exec_load_like(struct ptx_module *ptx, const struct exec_mod
 	return NULL;
 }
 
-struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
-	const struct exec_module *other, struct consan_err *e)
+static struct exec_module *load(struct ptx_module *ptx, unsigned device, const struct exec_module *other,
+	const struct exec_places *places, struct consan_err *e)
 {
 	struct exec_module *m = open_module(ptx);
 
 	m->device = device;
 	for (size_t i = 0; i < ptx->nvar; i++)
-		if (has_storage(&ptx->var[i])
+		if (has_storage(&ptx->var[i]) && !lend(m, &ptx->var[i], places)
 				&& !(other && ptx->var[i].managed && borrow(m, &ptx->var[i], other)))
 			place(m, &ptx->var[i]);
 	for (size_t f = 0; f < ptx->nfunc; f++)
@@ -154,6 +165,18 @@ struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
 			return NULL;
 		}
 	return m;
+}
+
+struct exec_module *exec_load_on(struct ptx_module *ptx, unsigned device,
+	const struct exec_module *other, struct consan_err *e)
+{
+	return load(ptx, device, other, NULL, e);
+}
+
+struct exec_module *exec_load_at(struct ptx_module *ptx, const struct exec_places *places,
+	struct consan_err *e)
+{
+	return load(ptx, 0, NULL, places, e);
 }
 
 struct exec_module *exec_load(struct ptx_module *ptx, struct consan_err *e)

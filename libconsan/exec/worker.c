@@ -139,6 +139,16 @@ static void end_all(struct worker *wk)
 		end(wk, wk->resident.at[0].c, false);
 }
 
+/* Of a partial launch: does any cluster poll global memory, which what does not run may write? */
+static bool waits_outside(const struct worker *wk)
+{
+	bool waits = wk->grid->k->info.polls;
+
+	for (size_t i = 0; i < wk->resident.n && !waits; i++)
+		waits = wk->resident.at[i].polled != 0;
+	return waits && wk->grid->l->partial;
+}
+
 /* Checks the deadline and whether the observer stops the launch. */
 static void check_limits(struct worker *wk)
 {
@@ -278,7 +288,10 @@ void worker_run(struct worker *wk)
 		sched_pause(wk, false);
 		check_limits(wk);
 		if (atomic_load(&g->timeout)) {
-			end_as_hung(wk, HANG_TIMEOUT);
+			if (g->l->limited || atomic_load(&g->waits))
+				end_all(wk);
+			else
+				end_as_hung(wk, HANG_TIMEOUT);
 			break;
 		}
 		if (atomic_load(&g->stopped)) {
@@ -346,6 +359,11 @@ void worker_run(struct worker *wk)
 		}
 		if (!stuck)
 			continue;
+		if (waits_outside(wk)) {
+			atomic_store(&g->waits, true);
+			atomic_store(&g->stopped, true);
+			continue;
+		}
 		atomic_store(&g->hang, true);
 		grid_fail(g, wk->resident.at[0].c->info.id, EXEC_HANG, 0,
 			"livelock: all runnable warps spin in loops that change no state");

@@ -113,6 +113,16 @@ bool finding_same(const struct finding *a, const struct finding *b)
 	return (a0 == b0 && a1 == b1) || (a0 == b1 && a1 == b0);
 }
 
+const struct finding_hides *finding_hides(enum finding_hidden k)
+{
+	static const struct finding_hides row[] = {
+#define HIDDEN(id, rules, why) { #id, rules, why },
+#include "hidden.def"
+	};
+
+	return &row[k];
+}
+
 void finding_free(struct finding *f)
 {
 	free(f->waiter);

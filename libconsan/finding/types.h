@@ -126,6 +126,19 @@ struct finding_stray {
 };
 #define FINDING_STRAYS 6
 
+/* Which runs of the launch showed a finding, with --gpu-then-cpu: that on the GPU, and its replay on the
+ * executor. 0: not asked for */
+enum { SEEN_ON_GPU = 1, SEEN_IN_REPLAY = 2 };
+
+/* What a run on a GPU can hide of a kernel: bits, by the rows of hidden.def */
+enum finding_hidden {
+#define HIDDEN(id, rules, why) HIDDEN_##id,
+#include "hidden.def"
+	HIDDEN_COUNT
+};
+struct finding_hides { const char *name, *rules, *why; };
+const struct finding_hides *finding_hides(enum finding_hidden k);
+
 struct finding {
 	unsigned rule;        /* 1 .. rule_count() */
 	enum severity severity;
@@ -157,6 +170,7 @@ struct finding {
 	uint32_t clusters;    /* clusters with an occurrence */
 	uint64_t seed;        /* of the schedule with the first occurrence */
 	uint32_t host;        /* the host's call stack of the launch, a site; 0: unknown */
+	uint8_t backends;     /* SEEN_ON_GPU, SEEN_IN_REPLAY */
 	uint8_t reads;        /* the option `reads` of that run, see finding_reads(); 0: newest */
 	char schedule[64];    /* that schedule as the option `schedule` names it; "": by its seed */
 };
@@ -194,6 +208,10 @@ struct coverage {
 	/* --explore: launches of which all schedules within the bound ran, those of which all of one
 	 * shard's ran, and those with more; their schedules; further schedules by seeds */
 	uint64_t explored, explored_shards, explored_part, schedules, seeds;
+	/* GPU mode: bits of enum finding_hidden; --gpu-then-cpu: launches whose inputs were replayed, and
+	 * their CTAs, all and those that the replays ran to their ends */
+	uint64_t hidden, replayed, replay_ctas, replayed_ctas;
+	char not_replayed[240]; /* why a launch was not replayed, or not to its end; "" if all were */
 	char unchecked[320];    /* why it was not checked, with the line; "" if it was */
 };
 

@@ -170,12 +170,11 @@ static const char *const status_name[] = {
 	[CONSAN_STOPPED] = "stopped",
 };
 
-/* What is known of a launch before it runs. Numbers the launch. */
-static struct launch_info describe(struct consan *c, const struct consan_launch *l)
+struct launch_info session_describe(struct consan *c, const struct consan_launch *l, uint32_t id)
 {
 	const struct exec_kernel_info *k = &l->kernel->info;
 	struct launch_info i = {
-		.kernel = k->name, .id = c->launches++,
+		.kernel = k->name, .id = id,
 		.shared_static = k->shared_static, .shared_dynamic = l->shared_dynamic,
 		.regs_per_thread = k->nregs, .sm = c->gpu->sm, .device = l->kernel->module->device, .seed = c->opt.seed,
 		.reads = (uint8_t)c->opt.reads,
@@ -236,7 +235,14 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.observer = &observer,
 	};
 
-	if (c->outside.pause)
+	if (c->partial) {
+		x.sample = c->partial->sample;
+		x.nsample = c->partial->n;
+		x.partial = c->partial->partial;
+		x.limited = c->partial->limited;
+		x.timeout = c->partial->seconds;
+	}
+	if (c->outside.pause || c->partial)
 		observer.pause = on_pause;
 	if (c->outside.call)
 		observer.call = on_call;
@@ -367,8 +373,7 @@ void session_settle(struct consan *c, struct check *check, uint32_t last)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* check_config.where */
-static bool find_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
+bool session_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes)
 {
 	struct exec_mem m;
 
@@ -419,7 +424,7 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 
 /* Half of the schedules at most are systematic: they do not vary the times at which asynchronous
  * operations take effect. */
-static void explore_launch(struct consan *c, const struct consan_launch *l, const void *params,
+void session_explore(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config, struct explored *out)
 {
 	struct coverage *v = session_coverage(c, config->launch.kernel);
@@ -458,14 +463,15 @@ static bool tries_reverse(struct consan *c, const struct consan_launch *l)
 	return true;
 }
 
-static void reverse_launch(struct consan *c, const struct consan_launch *l, const void *params,
+void session_reverse(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config, struct explored *out)
 {
 	struct trial trial = { c, l, params, *config };
 	const struct explorer x = { try_schedule, &trial, c->opt.seed, 1, 1 };
 	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
 
-	explore_one(&x, c->opt.seed, &control, out);
+	if (tries_reverse(c, l))
+		explore_one(&x, c->opt.seed, &control, out);
 }
 
 /* The schedule that --schedule names for this launch; NULL: none. */
@@ -526,7 +532,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
 		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.memory = c->memory, .found = session_found,
-		.user = c, .global = !c->opt.no_global, .where = find_allocation };
+		.user = c, .global = !c->opt.no_global, .where = session_allocation };
 	struct result_launch record;
 	char why[sizeof ((struct coverage *)0)->unchecked];
 	enum consan_status status;
@@ -559,7 +565,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		return status;
 	}
 	pthread_mutex_lock(&c->launching);
-	config.launch = describe(c, l);
+	config.launch = session_describe(c, l, c->launches++);
 	config.launch.launched = launched;
 	c->control = control_of(c, l, config.launch.id, &control);
 	config.launch.schedule = c->control ? c->opt.schedule : NULL;
@@ -585,9 +591,9 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	}
 
 	if (checked && c->opt.explore)
-		explore_launch(c, l, packed ? packed : l->params, &config, &other);
-	if (checked && tries_reverse(c, l))
-		reverse_launch(c, l, packed ? packed : l->params, &config, &other);
+		session_explore(c, l, packed ? packed : l->params, &config, &other);
+	if (checked)
+		session_reverse(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	began = progress_seconds();

@@ -39,7 +39,7 @@ static struct history *get_history(int fd)
 	return NULL;
 }
 
-static bool put_findings(int fd, const struct finding *const *f, size_t n)
+bool explore_put(int fd, const struct finding *const *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!copy_put(fd, f[i], sizeof **f)
@@ -50,8 +50,7 @@ static bool put_findings(int fd, const struct finding *const *f, size_t n)
 	return copy_put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
 }
 
-/* False: the copy of the process ended early. */
-static bool get_findings(int fd, struct explored *out)
+bool explore_get(int fd, struct explored *out)
 {
 	struct finding f;
 
@@ -114,10 +113,10 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 		close(fd[0]);
 		count = x->run(x->user, seed, control, &found);
 		/* without exit handlers of the program, and without flushing its streams twice */
-		_exit(!put_findings(fd[1], found, count) || (steps && !put_steps(fd[1], steps)));
+		_exit(!explore_put(fd[1], found, count) || (steps && !put_steps(fd[1], steps)));
 	}
 	close(fd[1]);
-	ok = pid > 0 && get_findings(fd[0], out) && (!steps || get_steps(fd[0], steps));
+	ok = pid > 0 && explore_get(fd[0], out) && (!steps || get_steps(fd[0], steps));
 	out->lost += !ok;
 	close(fd[0]);
 	if (pid > 0)

@@ -32,6 +32,9 @@ struct explorer {
 void explore_search(const struct explorer *x, uint64_t most, struct explored *out);
 /* The first n seeds of this part after that of the launch. */
 void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out);
+/* Findings through a pipe between copies of the process. False: the other end is closed. */
+bool explore_put(int fd, const struct finding *const *f, size_t n);
+bool explore_get(int fd, struct explored *out);
 void explored_free(struct explored *x);
 
 /* Runs one schedule in a copy of the process and adds its findings. control->steps, if wanted, is

@@ -82,6 +82,9 @@ struct coverage *session_coverage(struct consan *c, const char *kernel)
 static void keep_finding(struct consan *c, struct session_finding *s, const struct finding *f)
 {
 	results_copy_finding(&s->f, f);
+	if (!s->f.backends && c->opt.gpu_then_cpu && (c->opt.backend == OPT_BACKEND_GPU
+			|| c->opt.backend == OPT_BACKEND_GPU_EMULATED))
+		s->f.backends = SEEN_ON_GPU;
 	s->suppressed = suppress_match(&c->suppressions, f) < c->suppressions.suppression.n;
 }
 
@@ -162,4 +165,28 @@ void session_take(struct consan *c, const struct finding *f)
 void session_found(void *user, const struct finding *f)
 {
 	take_finding(user, f, false);
+}
+
+/* The sites of the executor's module are others than those of the instrumented one, in the same places. */
+void session_take_replayed(struct consan *c, struct explored *x)
+{
+	for (size_t k = 0; k < x->finding.n; k++) {
+		struct finding *f = &x->finding.at[k];
+		bool known = false;
+
+		f->backends = SEEN_IN_REPLAY;
+		pthread_mutex_lock(&c->lock);
+		for (size_t i = 0; i < c->findings.n && !known; i++) {
+			struct finding *have = &c->findings.at[i]->f;
+
+			known = have->seen && results_same_bug(have, f);
+			if (!known || have->backends & SEEN_IN_REPLAY)
+				continue;
+			have->backends |= SEEN_IN_REPLAY;
+			session_record_finding(c, i);
+		}
+		pthread_mutex_unlock(&c->lock);
+		if (!known)
+			session_take(c, f);
+	}
 }

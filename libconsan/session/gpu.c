@@ -160,7 +160,8 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 		snprintf(why, 320, "%u records of the GPU are not valid", r->damaged);
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that could not be "
-			"read; what came after a load was not checked", r->unknown_maps);
+			"read (%.*s); what came after a load was not checked", r->unknown_maps,
+			(int)sizeof l->maps->unread, l->maps->unread);
 	else if (r->moving_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that the kernel edits more "
 			"than once; what they accessed in global memory was not checked", r->moving_maps);
@@ -184,6 +185,7 @@ static void account(struct consan *c, const struct gpu_launch *l, const struct r
 	v->events += r->events;
 	v->dropped += ((uint64_t)l->dropped + l->lost) * (RECORD_CHUNK_UNITS / 4);
 	v->warp_ops += r->records;
+	v->hidden |= gpu_hidden(l->module, l->kernel);
 	v->sites = f->sites;
 	if (v->sites_executed < r->sites_executed)
 		v->sites_executed = r->sites_executed;

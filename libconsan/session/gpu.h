@@ -112,6 +112,45 @@ void gpu_note_operations(struct consan *c, bool emulated);
 /* Decodes and checks the launch; findings and coverage go to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
 
+/* What the GPU's own run of a kernel can hide: bits of enum finding_hidden. */
+uint64_t gpu_hidden(const struct gpu_module *m, const char *kernel);
+
+/* ---- --gpu-then-cpu: a launch's inputs are replayed on the executor (gpu_replay.c) ---- */
+
+/* Memory that a replay finds at its address. */
+struct gpu_region {
+	uint64_t at, bytes;
+	const void *copy;          /* its contents; NULL: it is there already */
+	bool host;
+};
+/* The inputs of a launch, besides what struct gpu_launch has. */
+struct gpu_input {
+	void *user;
+	/* The address of a variable in global memory, and the contents of one in constant memory, valid
+	 * until the next call. False: there is none. */
+	bool (*global)(void *user, const char *name, uint64_t *at);
+	const void *(*constant)(void *user, const char *name, uint64_t *bytes);
+	bool own_memory;           /* it is the executor's own, as in emulated GPU mode; else: */
+	const struct gpu_region *region;
+	size_t nregions;
+	uint32_t sm, nregs;        /* of the GPU; registers of a thread of the program's kernel, 0: not known */
+	bool cooperative;
+	bool alone;                /* nothing else can change memory while the launch runs */
+};
+struct gpu_replay;
+/* Is this launch to be replayed? Counts it: to be called once a launch. */
+bool gpu_replay_wants(struct consan *c, const struct gpu_launch *l);
+/* Before the launch: a copy of the process begins to run it on the executor. Its findings have the
+ * number of the launch that gpu_wants() has recorded. NULL: the reason is in the report. */
+struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *l, const struct gpu_input *in);
+/* After gpu_check(): adds its findings to the report. l: as far as needed to judge an access outside
+ * of the memory that was copied. */
+void gpu_replay_end(struct consan *c, struct gpu_replay *r, const struct gpu_launch *l); /* NULL is fine */
+/* The launch cannot be replayed, and why. */
+void gpu_replay_refused(struct consan *c, const char *kernel, const char *why);
+uint64_t gpu_replay_memory(const struct consan *c); /* bytes */
+bool gpu_replays(const struct consan *c);
+
 /* ---- identical clusters ---- */
 /* decode_identical() of the signatures of CTAs. Also skips clusters that are identical to one
  * that was clean in an earlier launch of this shape. Returns how many clusters are skipped;
@@ -148,6 +187,10 @@ void gpu_idle(struct consan *c);
 /* Runs the launch on the executor, recorded as on a GPU, and checks it (gpu_emulate.c). */
 enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	const void *params, struct order_op *op, struct consan_err *e);
+
+/* --backend=auto: may a program with this file run on a GPU, so that all is checked that the cpu backend
+ * checks? False: why not. */
+bool gpu_suits(const struct options *o, const char *path, char why[320]);
 
 /* ---- the session's options ---- */
 unsigned gpu_workers(const struct consan *c); /* threads that check, with the calling one */

@@ -307,6 +307,40 @@ static bool find_code(struct consan *c, const struct consan_launch *l, struct co
 	return code->kernel;
 }
 
+/* ---- --gpu-then-cpu ---- */
+
+static bool global_at(void *user, const char *name, uint64_t *at)
+{
+	const struct consan_module *m = user;
+	uint64_t bytes;
+	void *found;
+
+	if (!exec_symbol(m->exec, name, &found, &bytes))
+		return false;
+	*at = (uint64_t)(uintptr_t)found;
+	return true;
+}
+
+static const void *constant(void *user, const char *name, uint64_t *bytes)
+{
+	const struct consan_module *m = user;
+	void *found;
+
+	return exec_symbol(m->exec, name, &found, bytes) ? found : NULL;
+}
+
+static struct gpu_replay *start_replay(struct emulation *r)
+{
+	struct consan *c = r->c;
+	const struct consan_kernel *k = r->l->kernel;
+	const struct gpu_input in = { .user = k->module, .global = global_at, .constant = constant,
+		.own_memory = true, .sm = c->gpu->sm, .nregs = k->info.nregs_known ? k->info.nregs : 0,
+		.cooperative = r->l->cooperative,
+		.alone = !c->outside.alone || !k->info.polls || c->outside.alone() };
+
+	return gpu_replay_wants(c, &r->g) ? gpu_replay_open(c, &r->g, &in) : NULL;
+}
+
 /* ---- launches ---- */
 
 /* NULL: there is no memory. *at: the module's variable that must point at the pool. */
@@ -345,6 +379,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct exec_result result = { 0 };
 	struct record_params *at;
 	struct record_head *pool;
+	struct gpu_replay *replay = NULL;
 	bool wanted = gpu_wants(c, l->kernel->info.name);
 
 	if (!wanted && l->kernel->module->slices)
@@ -375,6 +410,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 			start_draining(r, chunks);
 		else
 			gpu_launch_open(&r->g);
+		replay = start_replay(r);
 	}
 	pthread_mutex_init(&print.lock, NULL);
 	print.at = at;
@@ -398,6 +434,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	} else {
 		gpu_skip(c, l->kernel->info.name, l->queue);
 	}
+	gpu_replay_end(c, replay, &r->g);
 	exec_mem_remove(pool);
 	munmap(pool, bytes);
 	if (wanted)

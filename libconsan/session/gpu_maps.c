@@ -1,6 +1,7 @@
 /* gpu_maps: see gpu_maps.h. */
 #include "gpu_maps.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,12 @@ void gpu_launch_open(struct gpu_launch *l)
 
 	m->l = l;
 	m->param_bytes = gpu_module_params(l->module, l->kernel);
+	pthread_mutex_init(&m->lock, NULL);
 }
 
 void gpu_launch_close(struct gpu_launch *l)
 {
+	pthread_mutex_destroy(&l->maps->lock);
 	free(l->maps);
 }
 
@@ -104,7 +107,22 @@ uint64_t gpu_maps_hash(const struct gpu_maps *m)
 	return h;
 }
 
-bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
+/* Returns false. */
+static bool unread(struct gpu_maps *m, const struct decode_box *b, const char *why)
+{
+	const uint64_t at = b->map & ~RECORD_PARAM;
+
+	pthread_mutex_lock(&m->lock);
+	if (!*m->unread && b->map & RECORD_PARAM)
+		snprintf(m->unread, sizeof m->unread, "at byte %llu of the parameters: %s",
+			(unsigned long long)at, why);
+	else if (!*m->unread)
+		snprintf(m->unread, sizeof m->unread, "at 0x%llx: %s", (unsigned long long)at, why);
+	pthread_mutex_unlock(&m->lock);
+	return false;
+}
+
+bool gpu_maps_box(struct gpu_maps *m, struct decode_box *b)
 {
 	static _Thread_local VEC(struct ev_span) span;
 	_Alignas(8) unsigned char bytes[CONSAN_TENSORMAP_BYTES];
@@ -114,16 +132,17 @@ bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b)
 	uint32_t row, pitch;
 
 	if (!find(m, b, bytes))
-		return false;
+		return unread(m, b, m->base ? "no memory of the GPU that can be copied"
+			: "no memory of the GPU that can be copied, and the address of the parameters is not known");
 	unreadable = tensormap_unpack(&map, bytes, tensor_mode_of(b->mode));
 	if (unreadable && !m->l->fault) /* the GPU can read what this version cannot */
-		return false;
+		return unread(m, b, unreadable);
 	if (map.mode >= TM_WIDE && !b->placed) /* wHalo, which counts in the size, is not recorded */
-		return false;
+		return unread(m, b, "the size of its copies depends on an operand that is not recorded");
 	if (refused(&map, unreadable, b))
 		return true;
 	if (tensormap_unsupported(&map))
-		return false;
+		return unread(m, b, tensormap_unsupported(&map));
 	b->refused = NULL;
 	copy = copy_of(&map, b);
 	b->align = tensor_box_align(&map);

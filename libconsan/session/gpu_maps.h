@@ -7,14 +7,19 @@
 #include "libconsan/exec/exec.h"
 #include "gpu.h"
 
+#include <pthread.h>
+
 struct gpu_maps {
 	const struct gpu_launch *l;
 	uint32_t param_bytes;
 	uint64_t base;             /* their generic address; 0: not known */
+	/* of the first map that could not be read: where it is, and why; under the lock */
+	pthread_mutex_t lock;
+	char unread[160];
 };
 
 /* decode_launch.box */
-bool gpu_maps_box(const struct gpu_maps *m, struct decode_box *b);
+bool gpu_maps_box(struct gpu_maps *m, struct decode_box *b);
 /* A hash of the maps among the parameters, which records name by their offset only. The
  * addresses that the maps hold are left out. */
 uint64_t gpu_maps_hash(const struct gpu_maps *m);

@@ -28,6 +28,15 @@ struct session_finding {
 /* A failed kernel<<<...>>>, for whose error its thread has not asked yet */
 struct unasked_call { const void *thread; uint32_t stack; };
 
+/* Clusters of a launch, which runs for so many seconds (0: no limit); see exec_launch.sample and
+ * exec_launch.partial and limited. */
+struct session_part {
+	const uint32_t *sample;
+	size_t n;
+	double seconds;
+	bool partial, limited;
+};
+
 struct consan {
 	struct order *order;      /* NULL: no operation has been issued; atomic */
 	bool noted_operations;    /* see gpu_note_operations(); atomic */
@@ -74,6 +83,7 @@ struct consan {
 	struct schedule schedule;  /* --schedule */
 	/* of which a launch has been tried in reverse order */
 	VEC(const struct consan_kernel *) reversed;
+	const struct session_part *partial; /* what runs of the launch; NULL: all */
 	const struct exec_control *control; /* of the launch that runs; NULL: none */
 	struct consan_outside outside;
 	bool copy;                 /* this is a copy of the process that tries a launch ... */
@@ -88,6 +98,7 @@ struct consan {
 	bool in_region;
 	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
 	unsigned shard, shards, part, parts;
+	struct number_map replayed; /* --gpu-then-cpu: launches of each kernel and shape that were */
 	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	bool noted_unrecorded;     /* gpu_note_unrecorded() has added its remark */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
@@ -144,6 +155,25 @@ void session_take_explored(struct consan *c, const struct explored *x);
  * checker dropped are removed. Clusters with an id above `last` do not count; UINT32_MAX: all
  * do. */
 void session_settle(struct consan *c, struct check *check, uint32_t last);
+
+/* What is known of a launch before it runs. */
+struct launch_info session_describe(struct consan *c, const struct consan_launch *l, uint32_t id);
+/* --explore: further schedules of a launch, each in a copy of the process. */
+struct explored;
+void session_explore(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out);
+/* Tries the launch in the reverse order, in a copy of the process, if it takes locks. */
+void session_reverse(struct consan *c, const struct consan_launch *l, const void *params,
+	const struct check_config *config, struct explored *out);
+/* check_config.where */
+bool session_allocation(void *user, uint64_t addr, uint64_t *base, uint64_t *bytes);
+/* session.c: a module that was loaded already, which it takes over. */
+struct consan_module *session_module(struct consan *c, struct ptx_module *ptx, struct exec_module *exec,
+	unsigned device);
+/* load.c: the PTX of a module of consan_load_image(), of the newest architecture; free() it. */
+char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *size, struct consan_err *e);
+/* Takes over findings of a replay: one that is known is not counted again. */
+void session_take_replayed(struct consan *c, struct explored *x);
 
 /* ---- this_run.c ---- */
 /* Adds the command line, options and date of this process to r. */

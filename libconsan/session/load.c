@@ -134,6 +134,37 @@ void consan_take_registers(struct consan_module *m, const void *image, size_t n)
 		fatbin_registers(image, n, d->sm, d->suffix, take_registers, m);
 }
 
+static char *newest_ptx(const struct container *at, size_t *n, struct consan_err *e)
+{
+	struct fatbin_image best;
+	struct text has = { 0 };
+	char suffix = 0, *ptx = NULL;
+	const unsigned sm = fatbin_newest(at->at, at->n, &suffix);
+
+	if (fatbin_choose(at->at, at->n, sm, suffix, true, &best, &has, e))
+		ptx = fatbin_unpack(&best, n, e);
+	text_free(&has);
+	return ptx;
+}
+
+char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *size, struct consan_err *e)
+{
+	struct containers *l;
+	char *ptx = NULL;
+
+	if (is_ptx(bytes, n)) {
+		*size = n;
+		ptx = base_alloc(n + 1);
+		return memcpy(ptx, bytes, n);
+	}
+	l = base_alloc(sizeof *l);
+	find_containers(l, bytes, n);
+	if (index < l->n)
+		ptx = newest_ptx(&l->at[index], size, e);
+	free(l);
+	return ptx;
+}
+
 static struct consan_module *load_container(struct consan *c, const char *name,
 	const struct container *at, struct consan_err *e)
 {

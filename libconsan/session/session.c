@@ -201,6 +201,7 @@ void consan_close(struct consan *c)
 	vec_free(&c->findings);
 	number_map_free(&c->identity);
 	number_map_free(&c->bug);
+	number_map_free(&c->replayed);
 	vec_free(&c->sorted);
 	vec_free(&c->reversed);
 	vec_free(&c->prepared);
@@ -436,6 +437,18 @@ static struct ptx_module *instrumented(struct consan *c, struct ptx_module *own,
 	return ptx;
 }
 
+struct consan_module *session_module(struct consan *c, struct ptx_module *ptx, struct exec_module *exec,
+	unsigned device)
+{
+	struct consan_module *m = base_alloc(sizeof *m);
+
+	m->c = c;
+	m->ptx = ptx;
+	m->exec = exec;
+	m->device = device;
+	return m;
+}
+
 struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, const char *text, size_t n,
 	unsigned device, const struct consan_module *other, struct consan_err *e)
 {
@@ -460,13 +473,9 @@ struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, con
 		slices_close(slices);
 		return NULL;
 	}
-	m = base_alloc(sizeof *m);
+	m = session_module(c, ptx, exec, device);
 	m->gpu = gpu;
 	m->slices = slices;
-	m->c = c;
-	m->ptx = ptx;
-	m->exec = exec;
-	m->device = device;
 	return m;
 }
 

@@ -27,6 +27,10 @@ static void coverage_row(struct html *h, const struct coverage *c)
 	describe_explored(&explored, c);
 	if (explored.n)
 		mu_element(m, "p", "note", "%s", explored.at);
+	explored.n = 0;
+	describe_replayed(&explored, c);
+	if (explored.n)
+		mu_element(m, "p", "note", "%s", explored.at);
 	text_free(&explored);
 	if (c->gpu_timed)
 		mu_element(m, "p", "note", "%.3f ms on the GPU with recording, in %llu launch%s",

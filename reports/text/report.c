@@ -92,6 +92,13 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 		p->indent = 6;
 		page_add(p, DIM, "%s", explored.at);
 	}
+	explored.n = 0;
+	describe_replayed(&explored, c);
+	if (explored.n) {
+		page_indent(p, 4);
+		p->indent = 6;
+		page_add(p, DIM, "%s", explored.at);
+	}
 	text_free(&explored);
 	if (c->gpu_timed) {
 		page_indent(p, 4);
@@ -99,6 +106,29 @@ static void add_row(struct page *p, const struct options *o, const struct covera
 			1e-6 * (double)c->gpu_ns, (unsigned long long)c->gpu_timed,
 			c->gpu_timed == 1 ? "" : "es");
 	}
+}
+
+/* What the rows of kernels name by one word. */
+static void add_hidden(struct page *p, const struct results *r)
+{
+	uint64_t hidden = 0;
+
+	for (size_t i = 0; i < r->coverage.n; i++)
+		hidden |= describe_hides(&r->coverage.at[i]);
+	for (unsigned k = 0; k < HIDDEN_COUNT; k++) {
+		const struct finding_hides *h = finding_hides(k);
+
+		if (!(hidden >> k & 1))
+			continue;
+		page_indent(p, 2);
+		p->indent = 4;
+		page_add(p, DIM, "%s: of %s, findings may be missing, as %s", h->name, h->rules, h->why);
+	}
+	if (hidden) {
+		page_indent(p, 2);
+		page_add(p, DIM, "--gpu-then-cpu or --backend=cpu checks such kernels on the CPU, too");
+	}
+	page_end(p);
 }
 
 static void add_coverage(struct page *p, const struct results *r, const struct options *o)
@@ -116,6 +146,7 @@ static void add_coverage(struct page *p, const struct results *r, const struct o
 		dropped += r->coverage.at[i].dropped;
 	}
 	page_end(p);
+	add_hidden(p, r);
 	if (dropped) {
 		page_indent(p, 2);
 		page_add(p, RED, "%llu events dropped", (unsigned long long)dropped);

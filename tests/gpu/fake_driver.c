@@ -31,7 +31,7 @@ struct CUctx_st {
 	CUdevice device;
 };
 #define VARIABLE 64 /* bytes for each of consan's variables */
-struct CUmod_st { char *text; struct CUctx_st *context; char bytes[64 * VARIABLE]; };
+struct CUmod_st { char *text; struct CUctx_st *context; char *bytes; }; /* 64 * VARIABLE, in pages of their own */
 struct CUlib_st { char *text; struct CUmod_st *loaded[4]; };
 struct CUfunc_st { struct CUmod_st *module; struct CUlib_st *library; char name[64]; };
 struct CUstream_st { struct CUctx_st *context; unsigned flags; };
@@ -657,9 +657,14 @@ static CUresult loaded(CUmodule *m, const char *text, struct CUctx_st *c)
 		k++;
 	if (k == COUNT(module))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!module[k])
+	if (!module[k]) {
 		module[k] = calloc(1, sizeof *module[k]);
-	*module[k] = (struct CUmod_st){ .text = strdup(text), .context = c };
+		module[k]->bytes = mmap(NULL, 64 * VARIABLE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	memset(module[k]->bytes, 0, 64 * VARIABLE);
+	module[k]->text = strdup(text);
+	module[k]->context = c;
 	*m = module[k];
 	return CUDA_SUCCESS;
 }

@@ -26,13 +26,16 @@ $(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: test
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g -fPIC -shared -fvisibility=hidden $(WARN) -I. $(CFLAGS_DRIVER) \
 		-isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include -Wl,-soname,libcuda.so.1 -o $@ $(filter %.c,$^)
-$(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/order_client: $(BUILD)/tests/gpu/%: tests/gpu/%.c
+$(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/order_client $(BUILD)/tests/gpu/replay_client: $(BUILD)/tests/gpu/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -I. -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/gpu/sm_90a.fatbin: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -fatbin -gencode=arch=compute_90a,code=compute_90a -o $@ $<
-FAKE_DRIVER = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driver_client order_client sm_90a.fatbin)
+# a program whose own file has PTX, as nvcc leaves it
+$(BUILD)/tests/gpu/suits_client: $(BUILD)/tests/gpu/replay_client $(BUILD)/tests/gpu/sm_90a.fatbin
+	$(V)objcopy --add-section .nv_fatbin=$(BUILD)/tests/gpu/sm_90a.fatbin --set-section-alignment .nv_fatbin=8 $< $@
+FAKE_DRIVER = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driver_client order_client replay_client suits_client sm_90a.fatbin)
 $(BUILD)/tests/gpu/scenario: tests/gpu/scenario.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<

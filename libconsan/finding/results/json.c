@@ -336,6 +336,8 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 		rj_put_text(o, "schedule", f->schedule);
 	if (f->reads)
 		rj_put_text(o, "reads", finding_reads(f));
+	if (f->backends)
+		rj_put_number(o, "backends", f->backends);
 	return o;
 }
 
@@ -382,6 +384,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	f->seed = rj_number(o, "seed");
 	f->host = rj_site(json_object_get(o, "host"), k);
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
+	f->backends = (uint8_t)rj_number(o, "backends");
 	for (f->reads = 2; f->reads && strcmp(finding_reads(f), rj_text(o, "reads")); f->reads--)
 		;
 	return true;
@@ -420,7 +423,8 @@ bool rj_bank_use(const json_t *o, const struct rj_known *k, struct bank_use *u)
 
 #define COVERAGE_NUMBERS(X) X(launches) X(checked) X(skipped) X(clusters) X(ctas) \
 	X(events) X(dropped) X(sites) X(sites_executed) X(warp_ops) X(gpu_timed) X(gpu_ns) \
-	X(explored) X(explored_shards) X(explored_part) X(schedules) X(seeds)
+	X(explored) X(explored_shards) X(explored_part) X(schedules) X(seeds) \
+	X(hidden) X(replayed) X(replay_ctas) X(replayed_ctas)
 
 json_t *results_coverage_json(const struct coverage *c)
 {
@@ -430,6 +434,8 @@ json_t *results_coverage_json(const struct coverage *c)
 #define X(id) rj_put_number(o, #id, c->id);
 	COVERAGE_NUMBERS(X)
 #undef X
+	if (*c->not_replayed)
+		rj_put_text(o, "not_replayed", c->not_replayed);
 	rj_put_text(o, "unchecked", c->unchecked);
 	return o;
 }
@@ -441,6 +447,7 @@ bool rj_coverage(const json_t *o, struct coverage *c)
 #define X(id) c->id = rj_number(o, #id);
 	COVERAGE_NUMBERS(X)
 #undef X
+	get_text(o, "not_replayed", c->not_replayed, sizeof c->not_replayed);
 	get_text(o, "unchecked", c->unchecked, sizeof c->unchecked);
 	return *c->kernel != 0;
 }

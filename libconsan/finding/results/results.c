@@ -417,6 +417,7 @@ void results_add_finding(struct results *r, const struct finding *f)
 		if (!results_same_bug(have, f))
 			continue;
 		have->seen += f->seen;
+		have->backends |= f->backends;
 		if (finding_same(have, f)) {
 			have->clusters += f->clusters;
 		} else {
@@ -454,6 +455,12 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 		have->explored_part += c->explored_part;
 		have->schedules += c->schedules;
 		have->seeds += c->seeds;
+		have->hidden |= c->hidden;
+		have->replayed += c->replayed;
+		have->replay_ctas += c->replay_ctas;
+		have->replayed_ctas += c->replayed_ctas;
+		if (!*have->not_replayed)
+			memcpy(have->not_replayed, c->not_replayed, sizeof have->not_replayed);
 		if (have->sites < c->sites)
 			have->sites = c->sites;
 		if (have->sites_executed < c->sites_executed)

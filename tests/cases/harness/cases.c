@@ -30,6 +30,9 @@ static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1 read
 static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4 reads=newest";
 static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1 reads=newest";
 
+/* ... and with what the CPU finds in addition */
+static const char then_cpu[] = "backend=gpu-emulated timeout=1 reads=newest gpu-then-cpu=1 gpu-then-ctas=0";
+
 /* ---- judging one ---- */
 
 static void print_findings(const struct finding *const *f, size_t n)
@@ -138,6 +141,44 @@ static void judge_seed(const struct specimen *s, const char *program, const stru
 	found_drop(&seeded);
 }
 
+/* Does the report of GPU mode say that findings by the rule of this one may be missing, or that the kernel
+ * was not checked to its end? */
+static bool is_announced(const struct coverage *c, size_t n, const char *found)
+{
+	char code[8];
+	bool yes = false;
+
+	snprintf(code, sizeof code, "%.5s", found);
+	for (size_t i = 0; i < n; i++) {
+		yes |= *c[i].unchecked != 0;
+		for (unsigned k = 0; k < HIDDEN_COUNT; k++)
+			yes |= (c[i].hidden >> k & 1) && strstr(finding_hides(k)->rules, code);
+	}
+	return yes;
+}
+
+/* What only the cpu backend finds, a replay in GPU mode finds, and the report says that it may be hidden. */
+static void then_cpu_test(const struct specimen *s, const char *program, const struct found *here,
+	const struct found *emulated_found)
+{
+	const struct coverage *c;
+	const struct finding *const *f;
+	struct found there;
+	struct run g = { 0 };
+	size_t n, ncoverage;
+
+	run_twin(s, RACY, then_cpu, &g);
+	n = consan_raw_findings(g.c, &f);
+	there = found_of(f, n);
+	emulated_judge_replay(program, here, &there);
+	ncoverage = consan_raw_coverage(g.c, &c);
+	for (size_t i = 0; i < here->n; i++)
+		cr_expect(found_has(emulated_found, here->at[i]) || is_announced(c, ncoverage, here->at[i]),
+			"%s: no row of hidden.def applies to %s", program, here->at[i]);
+	found_drop(&there);
+	run_close(&g);
+}
+
 static void specimen_test(const char *path)
 {
 	static const char *const schedules[] = { "", "async=early reads=oldest",
@@ -158,6 +199,8 @@ static void specimen_test(const char *path)
 		path += sizeof "tests/cases/" - 1;
 		snprintf(program, sizeof program, "%.*s", (int)(strlen(path) - sizeof ".ptx" + 1), path);
 		emulated_judge(program, NULL, &here, &there);
+		if (s.twins && emulated_lacks(program))
+			then_cpu_test(&s, program, &here, &there);
 		if (emulated_seed(program))
 			judge_seed(&s, program, &here, &there);
 		if (s.twins)

@@ -55,6 +55,21 @@ unsigned emulated_seed(const char *program)
 	return 0;
 }
 
+bool emulated_lacks(const char *program)
+{
+	for (size_t k = 0; k < ARRAY_SIZE(table); k++)
+		if (!strcmp(table[k].program, program))
+			return strchr(table[k].what, '-') && strncmp(program, "reads/", 6);
+	return false;
+}
+
+void emulated_judge_replay(const char *program, const struct found *cpu, const struct found *replayed)
+{
+	for (size_t i = 0; i < cpu->n; i++)
+		cr_expect(found_has(replayed, cpu->at[i]), "%s: --gpu-then-cpu does not show %s", program,
+			cpu->at[i]);
+}
+
 void emulated_judge_seed(const char *program, const struct found *cpu, const struct found *emulated,
 	const struct found *seeded)
 {

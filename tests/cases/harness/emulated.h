@@ -19,6 +19,11 @@ unsigned emulated_seed(const char *program);
  * has, or contain one that only the cpu backend has without a seed. */
 void emulated_judge_seed(const char *program, const struct found *cpu, const struct found *emulated,
 	const struct found *seeded);
+/* Does emulated.def list findings of this program that only the cpu backend has, which a replay of the
+ * launch shows? Other values of loads (--reads) it does not. */
+bool emulated_lacks(const char *program);
+/* Fails the running test unless the replay has all findings of the cpu backend. */
+void emulated_judge_replay(const char *program, const struct found *cpu, const struct found *replayed);
 /* The k-th program of emulated.def, from 0; NULL: there are k or fewer. */
 const char *emulated_program(size_t k);
 

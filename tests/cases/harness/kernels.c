@@ -412,6 +412,23 @@ static void judge_seed(const struct planted *p, const char *program, const struc
 	json_decref(report);
 }
 
+/* What only the cpu backend finds, a replay in GPU mode finds. */
+static void judge_replay(const struct planted *p, const char *program, const struct found *cpu)
+{
+	char options[160];
+	struct found replayed;
+	json_t *report;
+	int status;
+
+	snprintf(options, sizeof options, "--backend=gpu-emulated --gpu-then-cpu --gpu-then-ctas=0 "
+		"--gpu-then-launches=0 %s", option_of(p->rule));
+	report = run_kernel(p, options, false, &status);
+	replayed = found_of_report(report);
+	emulated_judge_replay(program, cpu, &replayed);
+	found_drop(&replayed);
+	json_decref(report);
+}
+
 ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 {
 	const char *kernel = strchr(p->kernel, '/') + 1;
@@ -438,6 +455,8 @@ ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
 	emulated_judge(program, p->rule, &cpu, &emulated);
 	if (emulated_is_late(program))
 		judge_late(p, &emulated);
+	if (emulated_lacks(program))
+		judge_replay(p, program, &cpu);
 	if (emulated_seed(program))
 		judge_seed(p, program, &cpu, &emulated);
 	found_drop(&emulated);

@@ -88,3 +88,16 @@ Test(catalogue, every_knob)
 		cr_expect_eq(n, 1, "%s is named %d times", word, n);
 	}
 }
+
+/* The rules of which a GPU can hide findings exist. */
+Test(catalogue, hidden)
+{
+	for (unsigned k = 0; k < HIDDEN_COUNT; k++) {
+		char list[128], *at = list, *word;
+
+		cr_assert_lt(strlen(finding_hides(k)->rules), sizeof list);
+		strcpy(list, finding_hides(k)->rules);
+		while ((word = strsep(&at, " ")))
+			cr_expect(rule_by_code(word), "hidden.def: %s: no rule %s", finding_hides(k)->name, word);
+	}
+}

@@ -1,0 +1,102 @@
+/* replay: --gpu-then-cpu with a fake driver, whose kernels do nothing (tests/gpu/replay_client.c). */
+#include "tests/common/shell.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+static int replayed(const char *options, const char *args)
+{
+	const char *dir = build_dir();
+
+	if (shell("test -e %s/libconsan-gpu.so", dir))
+		cr_skip_test("consan was built without CUPTI");
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu --no-source "
+		"--code-cache=none --report=-.json %s %s/tests/gpu/replay_client %s", dir, dir, dir, options, dir, args);
+}
+
+static bool has(const char *what)
+{
+	return strstr(output, what);
+}
+
+#define HAS(what) cr_expect(has(what), "no %s in:\n%s", what, output)
+#define LACKS(what) cr_expect_not(has(what), "%s in:\n%s", what, output)
+#define RUNS(status, ...) cr_expect_eq(replayed(__VA_ARGS__), status, "%s", output)
+
+/* --backend=auto: a program suits the GPU if its own file has PTX, of which the GPU's records show all. */
+static void choose(const char *options, const char *program, const char *device)
+{
+	const char *dir = build_dir();
+
+	shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=auto %s --allow-unchecked "
+		"--report=-.json --code-cache=none %s/tests/gpu/%s race 2>/dev/null", dir, dir, dir, options, dir,
+		program);
+	HAS(device);
+}
+
+Test(replay, chooses, .timeout = 120)
+{
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	choose("", "suits_client", "(emulated)");
+	choose("--no-global", "suits_client", "fake GPU 0");
+	choose("--gpu-then-cpu", "suits_client", "fake GPU 0");
+	choose("--no-global --seed=1", "suits_client", "(emulated)");
+	choose("--no-global", "replay_client", "(emulated)");
+}
+
+/* The parameter, what it points to, and the variables have their contents, or the kernel traps. */
+Test(replay, whole, .timeout = 120)
+{
+	RUNS(0, "", "race 4");
+	LACKS("\"replayed\": 1");
+	RUNS(66, "--gpu-then-cpu", "race 4");
+	HAS("memory unchanged");
+	HAS("\"rule\": \"CS1");
+	LACKS("CS9");
+	HAS("\"backends\": 2");
+	HAS("\"replayed\": 1");
+	HAS("\"replay_ctas\": 4");
+	HAS("\"replayed_ctas\": 4");
+	LACKS("not_replayed");
+}
+
+Test(replay, sample, .timeout = 120)
+{
+	RUNS(66, "--gpu-then-cpu --gpu-then-ctas=6", "race 100");
+	HAS("\"replay_ctas\": 100");
+	HAS("\"replayed_ctas\": 6");
+	HAS("\"clusters\": 6");
+}
+
+/* CTAs of a sample wait for others; all of them together do not. */
+Test(replay, waits, .timeout = 120)
+{
+	RUNS(0, "--gpu-then-cpu --gpu-then-ctas=6", "waits 100");
+	HAS("waits for CTAs outside the sample");
+	LACKS("CS7");
+	RUNS(0, "--gpu-then-cpu --gpu-then-ctas=0", "waits 100");
+	HAS("\"replayed_ctas\": 100");
+	LACKS("not_replayed");
+}
+
+Test(replay, limits, .timeout = 120)
+{
+	RUNS(0, "--gpu-then-cpu --gpu-then-memory=0", "race 4");
+	HAS("--gpu-then-memory");
+	HAS("\"replayed\": 0");
+}
+
+/* An access behind an allocation is a finding; one in memory to which nothing points is none. */
+Test(replay, addresses, .timeout = 120)
+{
+	RUNS(66, "--gpu-then-cpu --gpu-global", "outside"); /* which has guards behind allocations */
+	HAS("CS903");
+	LACKS("not_replayed");
+	RUNS(0, "--gpu-then-cpu", "stray");
+	LACKS("CS903");
+	HAS("in memory that was not copied");
+}
