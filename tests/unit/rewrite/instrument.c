@@ -583,6 +583,46 @@ Test(instrument, foreign)
 	}
 }
 
+static unsigned calls_between(const char *at, const char *end)
+{
+	unsigned n = 0;
+
+	while ((at = strstr(at, "call (consan_next)")) && at < end) {
+		at++;
+		n++;
+	}
+	return n;
+}
+
+/* Records are written by functions, but not while a wgmma may be in flight. */
+Test(instrument, calls_and_wgmma)
+{
+	static const char text[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+		".visible .entry k()\n{\n\t.shared .b32 word;\n\t.reg .f32 %f<4>;\n\t.reg .b64 %rd<2>;\n"
+		"\t.reg .pred %p<2>;\n\tst.shared.u32 [word], 1;\n"
+		"\twgmma.fence.sync.aligned;\n"
+		"\twgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd0, %rd1, "
+		"%p0, 1, 1, 0, 0;\n\twgmma.commit_group.sync.aligned;\n"
+		"loop:\n\tst.shared.u32 [word], 2;\n\twgmma.wait_group.sync.aligned 1;\n"
+		"\tst.shared.u32 [word], 3;\n\t@%p1 bra loop;\n\twgmma.wait_group.sync.aligned 0;\n"
+		"\tst.shared.u32 [word], 4;\n\tret;\n}\n";
+	struct consan_err e = { 0 };
+	struct ptx_module *m = ptx_parse("k.ptx", text, sizeof text - 1, &e);
+	struct rewrite *r;
+	const char *fence, *wait;
+
+	cr_assert_not_null(m, "%s", e.text);
+	r = rewrite_module(m, &(struct rewrite_options){ .number = 7 });
+	fence = strstr(r->text.at, "wgmma.fence");
+	wait = strstr(r->text.at, "wgmma.wait_group.sync.aligned 0");
+	cr_assert(fence && wait);
+	cr_expect_eq(calls_between(r->text.at, fence), 1);
+	cr_expect_eq(calls_between(fence, wait), 0);
+	cr_expect_eq(calls_between(wait, r->text.at + r->text.n), 3); /* the wait, the store, the end */
+	rewrite_free(r);
+	ptx_free(m);
+}
+
 static struct record_digest digest(uint32_t cta, uint32_t lane, uint32_t count, uint64_t sum)
 {
 	return (struct record_digest){ cta, lane | count << 16, (uint32_t)sum, (uint32_t)(sum >> 32) };
