@@ -22,7 +22,7 @@
  *
  * A consumer that has only read the slot releases it by channel_release_read(). If it
  * has written what the other CTA reads, it calls channel_release_to(), whose fence
- * takes about as long as 64 columns of a product: not for every slot of a GEMM. */
+ * takes longer than the products of a slot. */
 #pragma once
 
 #include "ptx.cuh"
