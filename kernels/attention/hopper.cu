@@ -15,14 +15,13 @@
  *     counts on full[slot] of every    |     pass the turn: bar.arrive    |
  *     CTA  ----------------------------|----------------------------------'
  *                                      |     wgmma.wait_group 1: S
- *   forwarding (warp 1, n lanes)       |     arrive done[slot of K(j)]  --.
- *   wait done[slot]  <-----------------|---. softmax: P(j), while the     |
- *   arrive empty[slot] of every CTA: --'   |   other one multiplies       |
- *     n arrivals, one from each CTA        | wgmma.wait_group 0: O        |
- *                                          | arrive done[slot of V(j-1)]  |
- *                                          '------------------------------'
- *   channel.cuh says why a warp forwards the releases. A CTA alone has none: its
- *   consumers arrive on empty.
+ *                                      |---- arrive empty[slot of K(j)] of every CTA
+ *                                      |     softmax: P(j), while the other one multiplies
+ *                                      |       and O += P V(j-1) runs
+ *                                      |     wait full[slot of V(j)]
+ *                                      |     wgmma.wait_group 0: O
+ *                                      '---- arrive empty[slot of V(j-1)] of every CTA
+ *                                            rescale O if a row's maximum has grown much
  *
  *   ping-pong: one named barrier for each warpgroup's turn
  *
@@ -59,13 +58,13 @@ enum {
 	BUG(half_expected, CS211, "", "expects the bytes of one consumer's rows of Q") \
 	BUG(k_released_early, CS120, "", "releases K while S = Q K^T is in flight") \
 	BUG(v_released_early, CS120, "", "releases V together with K while O += P V is in flight") \
-	BUG(o_scaled_early, CS321, "", "rescales O before the wait that covers O += P V") \
+	BUG(o_scaled_early, CS321, "--slack=0", "rescales O before the wait that covers O += P V") \
 	BUG(p_packed_early, CS322, "", "packs the next P while O += P V still reads the last one") \
 	BUG(s_in_flight, CS321, "", "waits for one group too few before the softmax") \
 	BUG(no_first_turn, CS701, "", "no warpgroup passes the first consumer its first turn") \
 	BUG(last_turn_kept, CS704, "", "the first consumer does not pass its last turn on") \
 	BUG(turn_count, CS402, "", "bar.sync counts one warpgroup, bar.arrive two") \
-	BUG(turns_shared, CS704, "", "both consumers wait for their turns on one barrier") \
+	BUG(turns_shared, CS411, "", "both consumers wait for their turns on one barrier") \
 	BUG(o_over_other_q, CS120, "", \
 		"writes O over the rows of Q that the other consumer multiplies") \
 	BUG(no_proxy_fence, CS110, "", "O goes to the TMA engine without a proxy fence") \
@@ -78,12 +77,12 @@ enum {
 		"a CTA invalidates barriers on which its peers still arrive") \
 	BUG(primed_at_init, CS502, "--cluster=2", \
 		"each CTA initialises a channel and at once arrives on its peers' to release the slots") \
-	BUG(count_without_peer, CS209, "--cluster=2", \
-		"empty counts the arrival of one CTA, and two arrive") \
+	BUG(count_without_peer, CS209, "--cluster=4 --n=300", \
+		"empty counts the consumers of one CTA, and those of all arrive") \
 	BUG(released_at_home, CS701, "--cluster=2", \
 		"slots are released to the own CTA only") \
-	BUG(passed_on_early, CS120, "--cluster=2", \
-		"the forwarding warp waits for full, not for done: it releases slots that are in use") \
+	BUG(peers_released_early, CS120, "--cluster=2", \
+		"releases K to the peers while S = Q K^T is in flight") \
 	BUG(published_at_home, CS502, "--cluster=2", \
 		"__syncthreads instead of a cluster barrier publishes the channels") \
 	BUG(no_init_fence, CS207, "--cluster=2", \
@@ -107,6 +106,7 @@ struct tensors {
 struct sizes {
 	int n;
 	bool causal;
+	float slack;            /* see softmax_step() */
 };
 
 template <int D> struct tiles {
@@ -116,12 +116,10 @@ template <int D> struct tiles {
 	__half *q, *k, *v;
 };
 
-/* All CTAs together fill a slot, so empty counts CTAs. */
-using shared_channel = cluster_channel<SLOTS>;
-
+/* All CTAs together fill a slot of K or V, so empty counts the consumers of all. */
 struct channels {
 	uint64_t q_full;
-	shared_channel k, v;
+	channel<SLOTS> k, v;
 };
 
 /* The CTA's first row in its head. With a causal mask the longest work comes first. */
@@ -171,7 +169,7 @@ DEVICE void load(__half *slots, const CUtensorMap *map, channel<SLOTS> &ch, curs
 			tensor_load(to, map, x, tile * BN + first, blockIdx.y, &ch.full[at.slot]);
 		else
 			// @bug published_at_home CS502 @bug own_part_expected CS211
-			// @bug whole_tile_each CS107 @bug passed_on_early CS120
+			// @bug whole_tile_each CS107 @bug peers_released_early CS120
 			// @bug no_init_fence CS207 @bug idle_returns CS503
 			tensor_load_multicast(to, map, x, tile * BN + first, blockIdx.y,
 				&ch.full[at.slot], mask);
@@ -203,59 +201,32 @@ DEVICE void produce(const tensors &t, const sizes &s, const tiles<D> &m, channel
 
 	for (int j = 0; j <= tiles; j++) {
 		if (j < tiles)
-			load<D>(m.k, &t.k, ch.k.ch, k, j, bug);
+			load<D>(m.k, &t.k, ch.k, k, j, bug);
 		k.next();
 		if (j == 0)
 			continue;
-		load<D>(m.v, &t.v, ch.v.ch, v, j - 1, bug);
+		load<D>(m.v, &t.v, ch.v, v, j - 1, bug);
 		v.next();
 	}
 	if (bug.is(invalidates_early))
 		for (int i = 0; i < SLOTS; i++)
-			mbar_inval(&ch.v.ch.empty[i]); // @bug invalidates_early CS202
+			mbar_inval(&ch.v.empty[i]); // @bug invalidates_early CS202
 	if (bug.is(leaves_early) || bug.is(invalidates_early))
 		return;
-	drain(ch.v.ch, v); /* each CTA's last arrival, see forward_releases() */
+	drain(ch.v, v); /* each consumer's last arrival */
 }
 
-/* Waits until this CTA's consumers have released a slot, and releases it to the CTA of that
- * rank, which fills a part of it. */
-template <class Bug>
-DEVICE void forward_release(shared_channel &c, cursor<SLOTS> at, uint32_t rank, Bug bug)
+/* Called by a consumer warpgroup: its thread r arrives at the CTA of rank r, which fills a part
+ * of the slot. The four warps complete wgmma.wait_group together, so it arrives for all. */
+template <class Bug> DEVICE void release(channel<SLOTS> &c, cursor<SLOTS> at, Bug bug)
 {
-	mbar_wait(bug.is(passed_on_early) ? &c.ch.full[at.slot] : &c.done[at.slot], at.parity);
-	if (bug.is(released_at_home) && rank != cluster_rank())
+	const uint32_t to = threadIdx.x % 128;
+
+	if (to >= cluster_ctas() || (bug.is(released_at_home) && to != cluster_rank()))
 		return;
 	// @bug leaves_early CS503 @bug count_without_peer CS209 @bug no_init_fence CS207
 	// @bug invalidates_early CS202
-	channel_release_to(c.ch, at, rank);
-}
-
-/* Called by one lane for each CTA of the cluster. Releases slots in the order in which the
- * consumers do. */
-template <class Bug>
-DEVICE void forward_releases(const sizes &s, channels &ch, uint32_t rank, Bug bug)
-{
-	const int tiles = tiles_of_cluster(s);
-	cursor<SLOTS> k, v;
-
-	for (int j = 0; j <= tiles; j++) {
-		if (j < tiles)
-			forward_release(ch.k, k, rank, bug);
-		k.next();
-		if (j == 0)
-			continue;
-		forward_release(ch.v, v, rank, bug);
-		v.next();
-	}
-}
-
-/* Called by a consumer warpgroup. Its four warps complete wgmma.wait_group together, so one
- * thread arrives for all of them. */
-DEVICE void release(shared_channel &c, cursor<SLOTS> at)
-{
-	if (threadIdx.x % 128 == 0)
-		channel_release_local(c, at.slot, cluster_ctas() == 1);
+	channel_release_read(c, at, to);
 }
 
 /* Waits until the other consumer passes the turn. Each has a barrier of its own. */
@@ -264,7 +235,7 @@ template <class Bug> DEVICE void turn_begin(int consumer, Bug bug)
 	const int whose = bug.is(turns_shared) ? 0 : consumer;
 
 	// @bug no_first_turn CS701 @bug last_turn_kept CS704 @bug turn_count CS402
-	// @bug turns_shared CS704
+	// @bug turns_shared CS411
 	named_barrier_sync(TURN + whose, bug.is(turn_count) ? 128 : 256);
 }
 
@@ -284,6 +255,8 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	const int row = first_row(size) + consumer * WM, thread = threadIdx.x % 128;
 	const int all = tiles_of_cluster(size);
 	const int mine = min(all, tiles_before(size, first_row(size) + BM));
+	const bool k_early = bug.is(k_released_early) ||
+		(bug.is(peers_released_early) && thread != (int)cluster_rank());
 	__half *q = m.q + consumer * tiles<D>::Q_HALVES;
 	float o[D / 2], s[64], shrink[2];
 	uint32_t p[32];
@@ -297,75 +270,81 @@ DEVICE void consume(const tensors &t, const sizes &size, const tiles<D> &m, chan
 	if (!bug.is(no_q_wait))
 		mbar_wait(&ch.q_full, 0);
 	if (!bug.is(no_k_wait))
-		channel_wait(ch.k.ch, k); // @bug mask_of_peers CS703
+		channel_wait(ch.k, k); // @bug mask_of_peers CS703
 	turn_begin(consumer, bug);
 	wgmma_fence();
-	// @bug no_q_wait CS121 @bug no_k_wait CS121 @bug passed_on_early CS120
+	// @bug no_q_wait CS121 @bug no_k_wait CS121
 	multiply_keys<D>(s, q, m.k + k.slot * tiles<D>::KV_HALVES);
 	wgmma_commit();
 	turn_end(consumer, mine == 1, bug);
 	wgmma_wait<0>();
-	release(ch.k, k);
-	weigh(s, r, shrink, 0, size.n, size.causal, row, log2_scale<D>);
+	release(ch.k, k, bug);
+	weigh(s, r, shrink, 0, size.n, size.causal, row, log2_scale<D>, size.slack);
+	channel_wait(ch.v, v);
 	pack_weights(p, s);
 	k.next();
 
 	for (int j = 1; j < mine; j++, k.next(), v.next()) {
 		const int slot = bug.is(v_slot_of_k) ? k.slot : v.slot;
+		cursor<SLOTS> next = v;
 
+		next.next();
 		if (!bug.is(no_k_wait))
-			channel_wait(ch.k.ch, k);
-		channel_wait(ch.v.ch, v);
+			channel_wait(ch.k, k);
 		turn_begin(consumer, bug);
 		wgmma_fence();
-		// @bug k_released_early CS120
+		// @bug k_released_early CS120 @bug peers_released_early CS120
 		multiply_keys<D>(s, q, m.k + k.slot * tiles<D>::KV_HALVES);
 		wgmma_commit();
 		// @bug v_slot_of_k CS121 @bug v_released_early CS120
 		multiply_values<D>(o, p, m.v + slot * tiles<D>::KV_HALVES);
 		wgmma_commit();
 		turn_end(consumer, j + 1 == mine, bug);
-		if (bug.is(k_released_early))
-			release(ch.k, k);
+		if (k_early)
+			release(ch.k, k, bug);
 		if (!bug.is(s_in_flight))
 			wgmma_wait<1>();
-		if (!bug.is(k_released_early))
-			release(ch.k, k);
+		if (!k_early)
+			release(ch.k, k, bug);
 		if (bug.is(v_released_early))
-			release(ch.v, v);
+			release(ch.v, v, bug);
 		// @bug s_in_flight CS321
-		weigh(s, r, shrink, j * BN, size.n, size.causal, row, log2_scale<D>);
+		weigh(s, r, shrink, j * BN, size.n, size.causal, row, log2_scale<D>, size.slack);
 		if (bug.is(o_scaled_early))
-			scale_rows(o, shrink); // @bug o_scaled_early CS321
+			rescale(o, shrink); // @bug o_scaled_early CS321
 		if (bug.is(p_packed_early))
 			pack_weights(p, s); // @bug p_packed_early CS322
+		/* V(j) is needed only in the next turn. Its wait is a loop, and here also keeps ptxas
+		 * from moving wait_group 0 above the softmax. */
+		channel_wait(ch.v, next);
 		wgmma_wait<0>();
 		if (!bug.is(v_released_early))
-			release(ch.v, v);
+			release(ch.v, v, bug);
 		if (!bug.is(p_packed_early))
 			pack_weights(p, s);
 		if (!bug.is(o_scaled_early))
-			scale_rows(o, shrink);
+			rescale(o, shrink);
 	}
 
-	channel_wait(ch.v.ch, v);
 	wgmma_fence();
 	multiply_values<D>(o, p, m.v + v.slot * tiles<D>::KV_HALVES);
 	wgmma_commit();
 	wgmma_wait<0>();
-	if (thread == 0)
-		channel_release_local(ch.v, v.slot, cluster_ctas() == 1);
+	release(ch.v, v, bug);
 
 	/* Tiles that only later rows of the cluster need. No wgmma synchronises the
-	 * warpgroup here, so one thread waits and releases: a slower thread could miss a
-	 * phase that another one has released. */
-	for (int j = mine; j < all && thread == 0 && !bug.is(own_diagonal); j++) {
-		channel_wait(ch.k.ch, k);
-		release(ch.k, k);
+	 * warpgroup here, so only the threads that release also wait: each keeps its phase
+	 * open, as one of the CTAs fills its part of the slot only after that thread's
+	 * release. */
+	const bool releases = thread < (int)cluster_ctas();
+
+	for (int j = mine; j < all && releases && !bug.is(own_diagonal); j++) {
+		channel_wait(ch.k, k);
+		release(ch.k, k, bug); // not read
 		k.next();
 		v.next();
-		channel_wait(ch.v.ch, v);
-		release(ch.v, v); // not read
+		channel_wait(ch.v, v);
+		release(ch.v, v, bug); // not read
 	}
 
 	if (bug.is(o_over_other_q))
@@ -403,13 +382,13 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 	if (bug.is(idle_returns) && first_row(s) >= s.n)
 		return;
 	if (threadIdx.x == 0) {
-		const int releases = n == 1 ? CONSUMERS : bug.is(count_without_peer) ? 1 : n;
+		const int releases = CONSUMERS * (bug.is(count_without_peer) ? 1 : n);
 
 		mbar_init(&ch.q_full, 1);
-		cluster_channel_init(ch.k, 1, releases, CONSUMERS);
+		channel_init(ch.k, 1, releases);
 		for (int i = 0; i < SLOTS && bug.is(primed_at_init); i++)
-			mbar_arrive_at(&ch.k.ch.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
-		cluster_channel_init(ch.v, 1, releases, CONSUMERS);
+			mbar_arrive_at(&ch.k.empty[i], 1 - cluster_rank()); // @bug primed_at_init CS502
+		channel_init(ch.v, 1, releases);
 	}
 	if (bug.is(published_at_home))
 		__syncthreads();
@@ -422,8 +401,6 @@ hopper(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		registers_dec<24>();
 		if (threadIdx.x == 0)
 			produce(t, s, m, ch, bug);
-		else if (threadIdx.x - 32u < (uint32_t)n && n > 1)
-			forward_releases(s, ch, threadIdx.x - 32, bug);
 	} else {
 		registers_inc<240>();
 		consume(t, s, m, ch, warpgroup - 1, bug);
@@ -453,7 +430,7 @@ static void launch(const tensors &t, const sizes &s, long heads, long d, long cl
 
 int main(int argc, char **argv)
 {
-	long b = 1, h = 1, n = 600, d = 64, causal = 0, cluster = 1;
+	long b = 1, h = 1, n = 600, d = 64, causal = 0, cluster = 1, slack = 8;
 	const struct option options[] = {
 		{"b", &b, "batches"},
 		{"h", &h, "heads"},
@@ -461,6 +438,7 @@ int main(int argc, char **argv)
 		{"d", &d, "columns of Q, K, V and O: 64 or 128"},
 		{"causal", &causal, "1: row i sees the keys up to i"},
 		{"cluster", &cluster, "CTAs that share K and V: 1, 2 or 4"},
+		{"slack", &slack, "O is rescaled where a weight would exceed 2^slack; 0 to 12"},
 	};
 	const struct program prog = harness_program("hopper",
 		"attention forward, warp-specialised, K and V shared by a cluster", __FILE__,
@@ -471,13 +449,14 @@ int main(int argc, char **argv)
 	harness_require(d == 64 || d == 128, prog, "d must be 64 or 128");
 	harness_require(cluster == 1 || cluster == 2 || cluster == 4, prog,
 		"cluster must be 1, 2 or 4");
+	harness_require(slack >= 0 && slack <= 12, prog, "slack must be 0 to 12");
 
 	const attention a(b * h, n, n, d, causal != 0);
 	const tensors t = {
 		heads_map(a.q.device, b * h, n, d, WM), heads_map(a.k.device, b * h, n, d, BN / cluster),
 		heads_map(a.v.device, b * h, n, d, BN / cluster), heads_map(a.out, b * h, n, d, WM),
 	};
-	const sizes s = {(int)n, causal != 0};
+	const sizes s = {(int)n, causal != 0, (float)slack};
 
 	return attention_run(prog, r, a, [&](auto bug) { launch(t, s, b * h, d, cluster, bug); },
 		"b %ld, h %ld, n %ld, d %ld%s, clusters of %ld", b, h, n, d, causal ? ", causal" : "",

@@ -70,8 +70,10 @@ DEVICE void mask_scores(float (&s)[64], int key, int end, bool causal, int row)
 }
 
 /* Replaces scores by weights. The caller multiplies earlier sums by `shrink`, of both
- * rows. */
-DEVICE void softmax_step(struct softmax &r, float (&s)[64], float (&shrink)[2], float scale)
+ * rows. A maximum is replaced only if weights would exceed 2^slack otherwise, for which halves
+ * and sums have room, so that `shrink` is 1 for most tiles. */
+DEVICE void softmax_step(struct softmax &r, float (&s)[64], float (&shrink)[2], float scale,
+	float slack)
 {
 #pragma unroll
 	for (int h = 0; h < 2; h++) {
@@ -81,6 +83,8 @@ DEVICE void softmax_step(struct softmax &r, float (&s)[64], float (&shrink)[2], 
 		for (int i = 2 * h; i < 64; i += 4)
 			top = fmaxf(top, fmaxf(s[i], s[i + 1]));
 		top = quad_max(top);
+		if (top * scale <= r.most[h] * scale + slack)
+			top = r.most[h];
 
 		/* If no key was seen yet, minus infinity less itself would be NaN. */
 		const float base = top == -INFINITY ? 0 : top * scale;
@@ -104,16 +108,23 @@ template <int size> DEVICE void scale_rows(float (&o)[size], const float (&by)[2
 		o[i] *= by[i / 2 % 2];
 }
 
+/* scale_rows(), unless no row of the warp needs it */
+template <int size> DEVICE void rescale(float (&o)[size], const float (&by)[2])
+{
+	if (__any_sync(~0u, by[0] != 1 || by[1] != 1))
+		scale_rows(o, by);
+}
+
 /* Masks a tile of keys that starts at `key`, if needed, and replaces its scores by weights.
  * `first`: the warpgroup's first row; the other parameters as above */
 DEVICE void weigh(float (&s)[64], struct softmax &r, float (&shrink)[2], int key, int end,
-	bool causal, int first, float scale)
+	bool causal, int first, float scale, float slack = 0)
 {
 	const int row = first + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
 
 	if (key + BN > end || (causal && key + BN > first))
 		mask_scores(s, key + threadIdx.x % 4 * 2, end, causal, row);
-	softmax_step(r, s, shrink, scale);
+	softmax_step(r, s, shrink, scale, slack);
 }
 
 /* Writes O to a tile of 64 rows of `columns` columns, for TMA to store. */

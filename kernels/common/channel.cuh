@@ -16,14 +16,13 @@
  * In a cluster each CTA has its own channel, at the same address. TMA multicast
  * fills the same slot of several CTAs, so a CTA that loads for its peers must wait
  * until all of them have released the slot: its `empty` counts the releases of
- * every CTA that it writes to, made by channel_release_to(). One fence and one
- * barrier publish all channels of all CTAs: each CTA calls channel_init() for each
- * of its channels, then channels_publish() once.
+ * every CTA that it writes to. One fence and one barrier publish all channels of all
+ * CTAs: each CTA calls channel_init() for each of its channels, then
+ * channels_publish() once.
  *
- * An arrival that another CTA may acquire costs its thread a fence of some 600
- * cycles. In a cluster_channel the consumers therefore arrive on `done` in their
- * own CTA, and a warp that does nothing else waits for it and arrives on `empty` of
- * the producers' CTAs. */
+ * A consumer that has only read the slot releases it by channel_release_read(). If it
+ * has written what the other CTA reads, it calls channel_release_to(), whose fence
+ * takes longer than the products of a slot. */
 #pragma once
 
 #include "ptx.cuh"
@@ -117,25 +116,10 @@ DEVICE void channel_release_to(channel<slots> &c, cursor<slots> at, uint32_t ran
 	mbar_arrive_at(&c.empty[at.slot], rank);
 }
 
-template <int slots> struct cluster_channel {
-	channel<slots> ch;
-	uint64_t done[slots];
-};
-
-/* `releases`: of one slot by the forwarding warps of all CTAs, or by the consumers if the
- * CTA is alone; `consumers`: arrivals on `done` for one slot */
+/* Consumer: likewise, for a slot that it has only read and that TMA fills: without the fence,
+ * see mbar_arrive_at_unscoped(). */
 template <int slots>
-DEVICE void cluster_channel_init(cluster_channel<slots> &c, uint32_t producers, uint32_t releases,
-	uint32_t consumers)
+DEVICE void channel_release_read(channel<slots> &c, cursor<slots> at, uint32_t rank)
 {
-	channel_init(c.ch, producers, releases);
-	for (int i = 0; i < slots; i++)
-		mbar_init(&c.done[i], consumers);
-}
-
-/* Consumer: one arrival in its own CTA: on `done`, or on `empty` if it shares with no CTA. */
-template <int slots>
-DEVICE void channel_release_local(cluster_channel<slots> &c, int slot, bool alone)
-{
-	mbar_arrive(alone ? &c.ch.empty[slot] : &c.done[slot]);
+	mbar_arrive_at_unscoped(&c.empty[at.slot], rank);
 }

@@ -225,6 +225,17 @@ DEVICE void mbar_arrive_at(uint64_t *mine, uint32_t rank)
 		:: "r"(smem_of(mine, rank)) : "memory");
 }
 
+/* Like mbar_arrive_at(), for bytes that were only read and that a copy overwrites next. No scope is
+ * written, as in CUTLASS's ClusterBarrier, although the ISA's default is .cta: .release.cluster
+ * compiles to MEMBAR.ALL.GPU, ERRBAR and CGAERRBAR before the arrival (nvcc 13.0, sm_90a), a fence
+ * for writes, and there are none. consan counts the arrival as .cluster, with
+ * --knob=scope_as_written=1 as .cta. */
+DEVICE void mbar_arrive_at_unscoped(uint64_t *mine, uint32_t rank)
+{
+	asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];"
+		:: "r"(smem_of(mine, rank)) : "memory");
+}
+
 DEVICE void mbar_arrive_expect_tx_at(uint64_t *mine, uint32_t rank, uint32_t bytes)
 {
 	asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;"

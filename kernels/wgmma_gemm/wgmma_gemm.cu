@@ -6,7 +6,7 @@
  *
  *           col 0   col 1         rank 0 writes to the slots of 0 and 1 (A)
  *    row 0  rank 0  rank 1        and of 0 and 2 (B); so its `empty` counts
- *    row 1  rank 2  rank 3        the releases of 0, 1 and 2
+ *    row 1  rank 2  rank 3        the consumers of 0, 1 and 2
  *
  *     producer (warp 0, one lane)             consumers (warpgroups 1, 2)
  *
@@ -18,15 +18,9 @@
  *       row, of B -> slot of the column  |    wgmma.wait_group 1             |
  *          | bytes land in each CTA      |                                   |
  *          '--- each CTA's full[slot] ---|-----------------------------------'
- *                                        |    arrive done[slot before this] -.
- *     forwarding (warp 1, a lane for each|    (one group stays in flight: it |
- *     CTA in the own row and column)     |    still reads this slot)         |
- *                                        |                                   |
- *     wait done[slot]  <-----------------|-----------------------------------'
- *     arrive empty[slot] of its CTA  ----'    empty counts the CTAs that share
- *
- * channel.cuh says why a warp forwards the releases. A CTA alone has none: its
- * consumers arrive on empty.
+ *                                        '--- arrive empty[slot before this] of each
+ *                                             CTA in the own row and column (one group
+ *                                             stays in flight: it reads this slot)
  *
  *     and for each tile, each consumer warpgroup by itself, by 64 columns:
  *
@@ -114,7 +108,7 @@ template <int N> struct shape {
 	BUG(release_wrong_cta, CS120, SQUARE, \
 		"one release goes to the diagonal CTA, which never writes here") \
 	BUG(release_peers_early, CS120, "", \
-		"the forwarding warp waits for full, not for done: it releases slots that are in use") \
+		"releases to the peers the slot that the wgmma group in flight still reads") \
 	BUG(mask_wide, CS211, SQUARE, "A is multicast to the whole cluster, not to the row") \
 	BUG(mask_narrow, CS703, SQUARE, "A is multicast to its own CTA only") \
 	BUG(mask_column, CS107, SQUARE, "B goes along the row instead of the column") \
@@ -129,8 +123,6 @@ PLANT(BUGS)
 struct tensors {
 	CUtensorMap a, b, c;
 };
-
-using ring = cluster_channel<SLOTS>;
 
 /* `rows` and `cols` are those of the cluster that the launch prefers: B is cut into
  * so many parts, and A. In a smaller cluster each CTA loads several parts. */
@@ -250,36 +242,29 @@ DEVICE void multiply(float (&sum)[BN / 2], const __half *a, const __half *b, boo
 		wgmma_commit();
 }
 
-/* Called by a consumer warpgroup. Its four warps complete wgmma.wait_group together, so one
- * thread arrives for all of them. */
-template <class Bug> DEVICE void release(ring &r, int slot, const team &us, int warpgroup, Bug bug)
+enum { NO_RANK = -1u };
+
+/* The rank of the CTA to which this thread of a consumer warpgroup releases slots. The four
+ * warps complete wgmma.wait_group together, so one thread for each CTA arrives for all. */
+template <class Bug> DEVICE uint32_t releases_to(const team &us, int warpgroup, Bug bug)
 {
-	if (threadIdx.x % 128 || (bug.is(one_releases) && warpgroup > 0))
-		return;
-	channel_release_local(r, slot, us.sharers() == 1);
+	const uint32_t to = threadIdx.x % 128;
+
+	if (!us.shares_with(to) || (bug.is(one_releases) && warpgroup > 0))
+		return NO_RANK;
+	if (bug.is(release_own_only) && to != us.rank)
+		return NO_RANK;
+	if (bug.is(release_wrong_cta) && to != us.rank && to / us.cols == us.row)
+		return us.rows * us.cols - 1 - us.rank;
+	return to;
 }
 
-/* Called by one lane for each CTA of the cluster: releases to it the slots that this CTA's
- * consumers have released. */
-template <class Bug>
-DEVICE void forward_releases(const sizes &s, ring &r, uint32_t to, Bug bug)
+DEVICE void release(channel<SLOTS> &ch, cursor<SLOTS> at, uint32_t to)
 {
-	const team us;
-	cursor<SLOTS> at;
-
-	if (!us.shares_with(to) || (bug.is(release_own_only) && to != us.rank))
-		return;
-	if (bug.is(release_wrong_cta) && to != us.rank && to / us.cols == us.row)
-		to = us.rows * us.cols - 1 - us.rank;
-	FOR_BLOCKS(block, s)
-		for (int k = 0; k < s.k; k += BK, at.next()) {
-			// @bug one_releases CS701
-			mbar_wait(bug.is(release_peers_early) ? &r.ch.full[at.slot] : &r.done[at.slot],
-				at.parity);
-			// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
-			// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
-			channel_release_to(r.ch, at, to);
-		}
+	if (to != NO_RANK)
+		// @bug empty_own_only CS209 @bug leaves_early CS503 @bug tail_within_cta CS503
+		// @bug tail_before_work CS503 @bug init_cta_only CS502 @bug no_init_fence CS207
+		channel_release_read(ch, at, to);
 }
 
 template <int N, class Bug>
@@ -320,10 +305,12 @@ DEVICE void store(const tensors &t, const tile_place &c, __half *staging,
 
 template <int N, class Bug>
 DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __half *staging,
-	ring &r, int warpgroup, Bug bug)
+	channel<SLOTS> &ch, int warpgroup, Bug bug)
 {
 	const team us;
 	const int thread = threadIdx.x % 128;
+	const uint32_t to = releases_to(us, warpgroup, bug);
+	const bool early = bug.is(release_early) || (bug.is(release_peers_early) && to != us.rank);
 	cursor<SLOTS> at, before;
 
 	staging += warpgroup * 2 * STAGING_HALVES;
@@ -339,38 +326,36 @@ DEVICE void consume(const tensors &t, const sizes &s, const __half *slots, __hal
 			const __half *b = slots + at.slot * shape<N>::slot_halves + shape<N>::a_halves;
 
 			if (bug.is(consumer_parity))
-				mbar_wait(&r.ch.full[at.slot], at.parity ^ 1);
+				mbar_wait(&ch.full[at.slot], at.parity ^ 1);
 			else if (!bug.is(no_full_wait))
 				// @bug init_unpublished CS207 @bug full_count CS701 @bug mask_narrow CS703
-				channel_wait(r.ch, at);
+				channel_wait(ch, at);
 			// @bug no_full_wait CS121 @bug consumer_parity CS121 @bug release_early CS120
 			// @bug no_wgmma_fence CS320 @bug stale_phase CS121 @bug release_peers_early CS120
 			// @bug release_wrong_cta CS120
 			multiply(sum, a, b, k + BK >= s.k, bug);
 			wgmma_wait<1>();
-			if (k > 0 || bug.is(release_early))
-				release(r, bug.is(release_early) ? at.slot : before.slot, us, warpgroup, bug);
+			if (k > 0 || early)
+				release(ch, early ? at : before, to);
 			before = at;
 		}
 		if (!bug.is(wait_off_by_one))
 			wgmma_wait<0>();
-		if (!bug.is(release_early))
-			release(r, before.slot, us, warpgroup, bug);
+		if (!early)
+			release(ch, before, to);
 		store<N>(t, c, staging, sum, warpgroup, bug);
 	}
 	if (thread == 0 && !bug.is(exit_pending))
 		bulk_wait_read<0>();
 }
 
-/* Before the work: initialises the ring and publishes it to the cluster. */
-template <int N, class Bug> DEVICE void begin(ring &r, Bug bug)
+/* Before the work: initialises the channel and publishes it to the cluster. */
+template <int N, class Bug> DEVICE void begin(channel<SLOTS> &ch, Bug bug)
 {
 	const team us;
-	const uint32_t sharers = us.sharers();
 
 	if (threadIdx.x == 0)
-		cluster_channel_init(r, 1 + bug.is(full_count),
-			sharers == 1 ? N : bug.is(empty_own_only) ? 1 : sharers, N);
+		channel_init(ch, 1 + bug.is(full_count), N * (bug.is(empty_own_only) ? 1 : us.sharers()));
 	if (bug.is(init_unpublished))
 		return;
 	if (bug.is(init_cta_only)) {
@@ -401,12 +386,12 @@ __global__ void __launch_bounds__(shape<N>::threads, 1)
 wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 {
 	extern __shared__ __align__(1024) unsigned char smem[];
-	__shared__ ring r;
+	__shared__ channel<SLOTS> ch;
 	__half *slots = first_tile(smem);
 	__half *staging = slots + SLOTS * shape<N>::slot_halves;
 	const int warpgroup = threadIdx.x / 128;
 
-	begin<N>(r, bug);
+	begin<N>(ch, bug);
 	if (bug.is(tail_before_work))
 		cluster_sync();
 	if (warpgroup == 0) {
@@ -415,13 +400,11 @@ wgmma_gemm(const __grid_constant__ tensors t, const sizes s, Bug bug)
 		else if (N > 1)
 			registers_dec<40>();
 		if (threadIdx.x == 0)
-			produce<N>(t, s, slots, r.ch, bug);
-		else if (threadIdx.x - 32 < cluster_ctas() && cluster_ctas() > 1)
-			forward_releases(s, r, threadIdx.x - 32, bug);
+			produce<N>(t, s, slots, ch, bug);
 	} else {
 		if (N > 1)
 			registers_inc<232>();
-		consume<N>(t, s, slots, staging, r, warpgroup - 1, bug);
+		consume<N>(t, s, slots, staging, ch, warpgroup - 1, bug);
 	}
 	end(bug);
 }

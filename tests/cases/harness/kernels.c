@@ -73,6 +73,8 @@ static const struct { const char *kernel, *args; } forms[] = {
 	{ "kernels/attention/hopper", "--cluster=2 --n=300" },
 	{ "kernels/attention/hopper", "--cluster=2 --n=600 --causal=1" },
 	{ "kernels/attention/hopper", "--cluster=4 --n=520 --d=128" },
+	{ "kernels/attention/hopper", "--cluster=4 --n=1024 --causal=1 --slack=0" },
+	{ "kernels/attention/hopper", "--d=128 --slack=1" },
 	{ "kernels/attention/blackwell", "--n=100" },
 	{ "kernels/attention/blackwell", "--n=700 --causal=1 --grid=2" },
 	{ "kernels/attention/blackwell", "--d=128 --n=300 --h=2" },
@@ -552,6 +554,8 @@ static const char *strict_of(const char *kernel)
 		return STRICT "--knob=collectives_order_nothing=0";
 	if (!strcmp(kernel, "kernels/attention/blackwell")) /* P before S in the same columns: 9.4 only */
 		return STRICT "--knob=tcgen05_pipelining=2";
+	if (!strcmp(kernel, "kernels/wgmma_gemm/wgmma_gemm") || !strcmp(kernel, "kernels/attention/hopper"))
+		return STRICT "--knob=scope_as_written=0"; /* releases of slots that were only read */
 	return STRICT;
 }
 
