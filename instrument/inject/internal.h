@@ -28,7 +28,7 @@
 	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
 	CALL(cuStreamGetFlags) CALL(cuPointerGetAttribute) CALL(cuEventCreate) \
 	CALL(cuEventQuery) CALL(cuEventDestroy) \
-	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
+	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) CALL(cuStreamDestroy) \
 	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
 	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \

@@ -399,6 +399,38 @@ static void graphs(const char *what)
 	CHECK(cuGraphExecDestroy(run));
 }
 
+/* Two branches, of which the first has one more kernel behind; launched twice, in two streams. The first
+ * kernels of both are of two modules, or the same one. */
+static void branches(bool same)
+{
+	CUgraphNode first, last;
+	CUfunction f[3];
+	CUgraphExec run;
+	CUstream s[2];
+	CUmodule m;
+	CUgraph g;
+
+	context(0);
+	f[0] = load(text, &m);
+	CHECK(cuModuleLoadData(&m, other_kernel));
+	CHECK(cuModuleGetFunction(&f[1], m, "other"));
+	f[2] = load(text, &m);
+	CHECK(cuGraphCreate(&g, 0));
+	first = kernel_node(g, f[0]);
+	last = kernel_node(g, f[2]);
+	CHECK(cuGraphAddDependencies(g, &first, &last, &(CUgraphEdgeData){ 0 }, 1));
+	kernel_node(g, f[!same]);
+	CHECK(cuGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 2; k++) {
+		CHECK(cuStreamCreate(&s[k], CU_STREAM_NON_BLOCKING));
+		CHECK(cuGraphLaunch(run, s[k]));
+		CHECK(cuStreamSynchronize(s[k]));
+	}
+	CHECK(cuGraphExecDestroy(run));
+	CHECK(cuGraphDestroy(g));
+	printf("ended\n");
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -428,6 +460,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "forks")) forks();
 	else if (!strcmp(mode, "container") && argc > 2) container(argv[2]);
 	else if (!strcmp(mode, "graph") && argc > 2) graphs(argv[2]);
+	else if (!strcmp(mode, "branches") && argc > 2) branches(!strcmp(argv[2], "same"));
 	else return 2;
 	return 0;
 }

@@ -580,6 +580,11 @@ API CUresult cuStreamCreate(CUstream *s, unsigned flags)
 	AROUND(cuStreamCreate, stream_made(a.phStream, a.Flags), s, flags);
 }
 
+API CUresult cuStreamDestroy(CUstream s)
+{
+	AROUND(cuStreamDestroy_v2, (free(a.hStream), CUDA_SUCCESS), s);
+}
+
 API CUresult cuStreamGetFlags(CUstream s, unsigned *flags)
 {
 	*flags = s->flags;
