@@ -478,7 +478,7 @@ static void report_unchecked(const struct graph *g, CUstream stream)
 	snprintf(why, sizeof why,
 		"launched in a graph that --backend=gpu cannot run node by node: %s", g->why);
 	for (size_t k = 0; k < g->kernel.n; k++)
-		gpu_unchecked(inject_session(), g->kernel.at[k], queue, why);
+		gpu_unchecked(inject_session(), g->kernel.at[k], 0, queue, why);
 }
 
 /* Does a kernel node belong to another context than the current one, which is the stream's? */
@@ -595,7 +595,7 @@ CUresult inject_graph_launch(CUgraphExec *exec, CUstream stream)
 					 launched */
 		return 0;
 	if (!g) {
-		gpu_unchecked(inject_session(), "(in a graph)", inject_queue(stream),
+		gpu_unchecked(inject_session(), "(in a graph)", 0, inject_queue(stream),
 			"launched in a graph whose instantiation --backend=gpu did not see");
 		return 0;
 	}

@@ -154,7 +154,7 @@ static bool not_recorded(struct inject_launch *l)
 
 static bool unchecked(struct inject_launch *l, const char *why)
 {
-	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+	gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, why);
 	return not_recorded(l);
 }
 
@@ -166,6 +166,18 @@ static bool no_module(struct inject_launch *l)
 		return unchecked(l, "its module holds no PTX that could be instrumented");
 	gpu_skip(inject_session(), l->kernel, l->queue);
 	return not_recorded(l);
+}
+
+/* The process may end while it runs. */
+static void note_begin(const struct inject_launch *l)
+{
+	struct gpu_launch g = { .kernel = l->kernel, .number = l->wanted };
+
+	memcpy(g.grid, l->grid, sizeof g.grid);
+	memcpy(g.block, l->block, sizeof g.block);
+	memcpy(g.cluster, l->cluster, sizeof g.cluster);
+	if (l->wanted)
+		gpu_begins(inject_session(), &g);
 }
 
 static bool prepare_launch(struct inject_launch *l)
@@ -207,8 +219,10 @@ static bool prepare_launch(struct inject_launch *l)
 		stop_recording(l);
 		return unchecked(l, busy);
 	}
-	if (prepare(l))
+	if (prepare(l)) {
+		note_begin(l);
 		return true;
+	}
 	inject_give_pool(l, false);
 	stop_recording(l);
 	return unchecked(l, "its records cannot be prepared");
@@ -217,14 +231,16 @@ static bool prepare_launch(struct inject_launch *l)
 void inject_before(struct inject_launch *l)
 {
 	consan_python_launches();
-	pthread_mutex_lock(&inject_lock);
+	inject_lock();
 	if (prepare_launch(l))
 		l->launched = progress_seconds();
 	inject_leave(l);
-	if (l->module)
+	if (l->module) {
+		inject_locked_for(l);
 		return; /* inject_after() unlocks it */
+	}
 	operations_close(l->operation);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 }
 
 /* ---- after ---- */
@@ -332,6 +348,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 {
 	g->module = l->module;
 	g->kernel = l->kernel;
+	g->number = l->wanted;
 	g->shared = l->shared_all;
 	g->shared_dynamic = l->shared;
 	g->nregs = l->nregs;
@@ -417,7 +434,7 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024),
 				d.retired);
 	} else {
-		gpu_unchecked(inject_session(), l->kernel, l->queue,
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue,
 			"its records could not be copied from the GPU");
 	}
 	if (ended)
@@ -439,7 +456,7 @@ static void check(const struct inject_launch *l, bool ended)
 	if (copied)
 		gpu_check(inject_session(), &g);
 	else
-		gpu_unchecked(inject_session(), l->kernel, l->queue,
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue,
 			"its records could not be copied from the GPU");
 	if (ended)
 		inject_empty(l->pool, r.chunks + 1 + (g.dropped != 0));
@@ -462,7 +479,7 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	snprintf(why, sizeof why, "the GPU reported %s %s this launch%s", error, l->beside ? "during" : "in",
 		head ? "" : ", and its records could not be saved");
 	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, why);
 		return;
 	}
 	if (l->drain) {
@@ -581,7 +598,7 @@ void inject_finish(struct inject_launch *l, CUresult r)
 	} else if (!l->wanted) {
 		gpu_skip(inject_session(), l->kernel, l->queue);
 	} else if (l->mixed) {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "it ran beside another launch of its "
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, "it ran beside another launch of its "
 			"module that it is not ordered with, so that their records are mixed");
 	} else {
 		check_records(l, true);
@@ -628,16 +645,16 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	inject_enter(l);
 	r = after(l, r);
 	inject_leave(l);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 	return r;
 }
 
 void inject_context_ended(CUcontext context, CUdevice device)
 {
-	pthread_mutex_lock(&inject_lock);
+	inject_lock();
 	inject_modules_ended(context, device);
 	inject_graphs_ended(context, device);
 	inject_drop_pools(context, device);
 	inject_memory_ended(context, device);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 }

@@ -115,11 +115,11 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
-static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
+static struct launch_info describe(const struct gpu_launch *l,
 	const struct rewrite_func *f, const struct ev_symbol *symbols)
 {
 	uint32_t end = shared_end(l, f, symbols);
-	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
+	struct launch_info i = { .kernel = f->func->name, .id = l->number - 1,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic, .sm = l->sm,
 		.regs_per_thread = (l->nregs + 7) & ~7u, /* as allocated */
@@ -313,6 +313,23 @@ static void note_identical(struct consan *c, const struct gpu_running *f,
 			gpu_add_clean(m, m->signature[k]);
 }
 
+static struct result_launch running_launch(const struct gpu_launch *l)
+{
+	struct result_launch record = { .id = l->number - 1, .kernel = (char *)l->kernel,
+		.state = LAUNCH_RUNNING, .status = (char *)RESULT_RECORDED };
+	uint64_t ctas = 1, many = 1;
+
+	for (unsigned d = 0; d < 3; d++) {
+		ctas *= l->grid[d];
+		many *= l->cluster[d] ? l->cluster[d] : 1;
+	}
+	record.whole = ctas / many;
+	memcpy(record.grid, l->grid, sizeof record.grid);
+	memcpy(record.block, l->block, sizeof record.block);
+	memcpy(record.cluster, l->cluster, sizeof record.cluster);
+	return record;
+}
+
 static void note_others(struct consan *c, const struct gpu_running *f)
 {
 	char text[400];
@@ -325,16 +342,13 @@ static void note_others(struct consan *c, const struct gpu_running *f)
 }
 
 /* The launch that gpu_wants() has recorded will not be checked. */
-static void give_up(struct consan *c, const char *kernel)
+static void give_up(struct consan *c, const char *kernel, uint32_t number)
 {
-	const struct result_launch record = { .id = c->launches, .kernel = (char *)kernel,
+	const struct result_launch record = { .id = number - 1, .kernel = (char *)kernel,
 		.state = LAUNCH_DONE, .status = (char *)"unchecked" };
 
-	if (!c->begun)
-		return;
-	c->begun = false;
-	c->launches++;
-	results_launch(c->records, &record);
+	if (number)
+		results_launch(c->records, &record);
 }
 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
@@ -345,7 +359,7 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.global = l->module->code->global,
 		.found = session_found, .user = c, .aborted = l->fault };
 	struct gpu_running running = { .c = c, .l = l };
-	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
+	struct result_launch record = running_launch(l);
 	struct decode_result r = { 0 };
 	struct ev_symbol *symbols;
 	char why[320] = "";
@@ -361,24 +375,18 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f) {
-		give_up(c, l->kernel);
+		give_up(c, l->kernel, l->number);
 		return;
 	}
 	if (f->refused) {
-		gpu_unchecked(c, l->kernel, l->queue, f->refused);
+		gpu_unchecked(c, l->kernel, l->number, l->queue, f->refused);
 		return;
 	}
 	pthread_mutex_lock(&c->launching);
 	config.memory = memory_for(c, l);
 	symbols = symbols_of(l, f);
-	config.launch = describe(c, l, f, symbols);
-	record.id = config.launch.id;
-	record.whole = cluster_whole(&config.launch);
-	memcpy(record.grid, config.launch.grid, sizeof record.grid);
-	memcpy(record.block, config.launch.block, sizeof record.block);
+	config.launch = describe(l, f, symbols);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
-	c->begun = false;
 	if (c->save)
 		event_writer_launch(c->save, &config.launch);
 	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
@@ -432,21 +440,29 @@ void gpu_named(struct consan *c, const char *name)
 	results_process(c->records, program_invocation_name, name);
 }
 
-bool gpu_wants(struct consan *c, const char *kernel)
+uint32_t gpu_wants(struct consan *c, const char *kernel)
 {
 	char *demangled = demangle(kernel, NAME_FULL);
-	bool yes;
+	uint32_t number = 0;
 
 	pthread_mutex_lock(&c->launching);
-	yes = session_wants(c, kernel, demangled);
-	if (yes) { /* the process may end while it runs; launches run one after the other */
-		results_launch(c->records, &(struct result_launch){ .id = c->launches,
+	if (session_wants(c, kernel, demangled)) { /* the process may end while it runs */
+		number = ++c->launches;
+		results_launch(c->records, &(struct result_launch){ .id = number - 1,
 			.kernel = (char *)kernel, .state = LAUNCH_RUNNING });
-		c->begun = true;
 	}
 	pthread_mutex_unlock(&c->launching);
 	free(demangled);
-	return yes;
+	return number;
+}
+
+void gpu_begins(struct consan *c, const struct gpu_launch *l)
+{
+	const struct result_launch record = running_launch(l);
+
+	pthread_mutex_lock(&c->launching);
+	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
+	pthread_mutex_unlock(&c->launching);
 }
 
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
@@ -454,7 +470,6 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
@@ -463,12 +478,12 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why)
+void gpu_unchecked(struct consan *c, const char *kernel, uint32_t number, uint64_t queue, const char *why)
 {
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	give_up(c, kernel);
+	give_up(c, kernel, number);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;

@@ -56,6 +56,7 @@ struct gpu_cost {
 struct gpu_launch {
 	struct gpu_module *module;
 	const char *kernel;
+	uint32_t number;           /* of gpu_wants() */
 	uint32_t grid[3], block[3], cluster[3];
 	bool clustered;            /* the launch or the kernel states cluster dimensions */
 	uint32_t shared;           /* bytes a CTA, all that can be addressed */
@@ -132,14 +133,17 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 /* ---- the session ---- */
 /* Adds the GPU's name to the report; the last one counts. */
 void gpu_named(struct consan *c, const char *name);
-/* Is this launch to be checked? Counts it: to be called once a launch. */
-bool gpu_wants(struct consan *c, const char *kernel);
+/* Is this launch to be checked? Counts it: to be called once a launch. Returns its number, which goes to
+ * gpu_check() or gpu_unchecked(), or 0. If the process ends before, the launch counts as not checked. */
+uint32_t gpu_wants(struct consan *c, const char *kernel);
+/* It begins, with this shape. */
+void gpu_begins(struct consan *c, const struct gpu_launch *l);
 /* Do the bytes of two tensor maps, of a driver and by consan_tensormap(), mean the same? */
 bool gpu_same_map(const void *a, const void *b);
 /* A launch in this stream ran, and was not to be checked. */
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue);
-/* A launch in this stream should have been checked; why it was not. */
-void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why);
+/* A launch in this stream should have been checked; why it was not. number: that of gpu_wants(), or 0. */
+void gpu_unchecked(struct consan *c, const char *kernel, uint32_t number, uint64_t queue, const char *why);
 /* By the GPU's clock, a launch that was checked ran so long. */
 void gpu_timed(struct consan *c, const char *kernel, double seconds);
 /* No earlier launch is still running: the program has waited for all. May be called from any

@@ -337,7 +337,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct exec_result result = { 0 };
 	struct record_params *at;
 	struct record_head *pool;
-	bool wanted = gpu_wants(c, l->kernel->info.name);
+	const uint32_t wanted = gpu_wants(c, l->kernel->info.name);
 
 	if (!wanted && l->kernel->module->slices)
 		x.kernel = l->kernel->exec;
@@ -360,7 +360,9 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	*r = (struct emulation){ .c = c, .code = *code, .l = l, .pool = (char *)pool };
 	describe(r, &x, params, at->tickets);
 	r->g.op = op;
+	r->g.number = wanted;
 	if (wanted) {
+		gpu_begins(c, &r->g);
 		gpu_note_unrecorded(c, &r->g);
 		gpu_note_operations(c, true);
 		if (gpu_drains(c))
@@ -380,7 +382,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
 		err_set(e, result.err.code ? result.err.code : CONSAN_ERR_LAUNCH, result.err.line,
 			result.err.col, "%s", result.err.text);
-		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
+		gpu_unchecked(c, l->kernel->info.name, wanted, l->queue, result.err.text);
 	} else if (wanted) {
 		check(r, &result, chunks);
 	} else {
@@ -407,7 +409,7 @@ enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	if (find_code(c, l, &code, e))
 		s = emulate(c, l, &code, params, op, e);
 	else
-		gpu_unchecked(c, l->kernel->info.name, l->queue, e->text);
+		gpu_unchecked(c, l->kernel->info.name, 0, l->queue, e->text);
 	pthread_mutex_unlock(&turn);
 	return s;
 }

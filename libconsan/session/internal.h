@@ -88,7 +88,6 @@ struct consan {
 	bool in_region;
 	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
 	unsigned shard, shards, part, parts;
-	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	bool noted_unrecorded;     /* gpu_note_unrecorded() has added its remark */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };

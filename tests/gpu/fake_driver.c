@@ -12,6 +12,7 @@
 #include "instrument/record/record.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -467,7 +468,8 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
 		k++;
 	if (k == COUNT(physical) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	physical[k] = (struct physical){ memfd_create("driver", MFD_CLOEXEC), 1, bytes, 0 };
+	physical[k] = (struct physical){ fcntl(memfd_create("driver", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 3), 1, bytes,
+		0 };
 	*h = k;
 	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }

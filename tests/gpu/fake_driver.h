@@ -19,6 +19,8 @@ void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 void add_kernel_time(const char *name, uint32_t call);
 /* For the client: the kernel that waits for it may end. */
 void fake_flag(void);
+/* For the client: how many kernels have begun. */
+unsigned fake_begun(void);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
 void start_recording(const void *params, CUstream s, bool *dead);
 /* The kernels that the next one of the stream comes after, a bit each; and are these over? */

@@ -2,7 +2,7 @@
  * instrumented kernel does; the other threads do nothing.
  *   DRIVER_CHUNKS  how many chunks to write; 0: no records
  *   DRIVER_END     hang: the kernel does not end; fault: the GPU stops it; peer: the first one ends when another
- *                  kernel has begun; host: when the client has called fake_flag() */
+ *                  kernel has begun; host: when the client has called fake_flag(); later: all but the first do not end */
 #include "fake_driver.h"
 
 #include "instrument/record/record.h"
@@ -46,6 +46,11 @@ bool fake_over(uint64_t which)
 API void fake_flag(void)
 {
 	__atomic_store_n(&flag, true, __ATOMIC_RELEASE);
+}
+
+API unsigned fake_begun(void)
+{
+	return __atomic_load_n(&launches, __ATOMIC_ACQUIRE);
 }
 
 static void *in_pool(const struct kernel *k, uint64_t at)
@@ -118,7 +123,7 @@ static bool waits(const struct kernel *k)
 		return !k->number && __atomic_load_n(&launches, __ATOMIC_ACQUIRE) == 1;
 	if (end && !strcmp(end, "host"))
 		return !__atomic_load_n(&flag, __ATOMIC_ACQUIRE);
-	return end && !strcmp(end, "hang");
+	return end && (!strcmp(end, "hang") || (!strcmp(end, "later") && k->number));
 }
 
 /* Site 1 is a load from shared memory, site 2 the end of the kernel. */
