@@ -15,7 +15,7 @@
 /* The functions of the driver, by their current names; NULL: the driver is too old for it. */
 #define DRIVER_CALLS(CALL) \
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) \
-	CALL(cuDeviceGetAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
+	CALL(cuDeviceGetAttribute) CALL(cuDeviceGetCount) CALL(cuDeviceGetP2PAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
 	CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
 	CALL(cuKernelGetFunction) CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) \
@@ -193,6 +193,9 @@ struct inject_pool *inject_pool(void);
 /* One without users: the pool itself, or a smaller one beside it. NULL: there is none. */
 struct inject_pool *inject_free_pool(struct inject_pool *pool);
 bool inject_is_spare(const struct inject_pool *pool); /* one of the smaller ones, which are not drained */
+/* The counter from which launches draw tickets: one for all contexts whose devices can share it. 0: there is
+ * none. */
+CUdeviceptr inject_ticket(const struct inject_pool *pool);
 /* How many chunks have been taken so far, while a launch runs. */
 uint32_t inject_drawn(const struct inject_pool *pool);
 /* Makes the smaller ones, if there are none. While no launch runs that may wait for this thread. */
@@ -310,6 +313,7 @@ struct inject_launch {
 	CUdeviceptr variable;
 	struct inject_drain *drain; /* NULL: nothing was drained */
 	uint32_t shared_all, nregs;
+	CUdeviceptr ticket;
 	uint32_t wanted;           /* gpu_wants() */
 	bool tickets;
 	CUfunction function;       /* that was launched */
@@ -322,6 +326,7 @@ struct inject_launch {
 	CUevent ended;             /* recorded behind it */
 	bool abandoned;            /* it is not waited for any more */
 	bool checked;              /* it has ended */
+	bool counted;              /* gpu_ran() was called */
 	uint32_t drawn;            /* see inject_records_more() */
 	uint32_t stack;            /* of its call */
 	struct inject_launch *next;

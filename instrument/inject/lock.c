@@ -3,7 +3,7 @@
 #include "operations.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stdlib.h>
 #include <time.h>
 
 static pthread_mutex_t lock;
@@ -13,7 +13,7 @@ static _Thread_local bool mine;
 /* The launch of the thread that has the lock. */
 static struct {
 	bool any;
-	char kernel[256];          /* by finding_set_kernel() */
+	char *kernel;              /* owned */
 	uint32_t number;
 	uint64_t queue;
 	struct operation *operation;
@@ -41,6 +41,7 @@ static bool taken(int error)
 	if (current.any) {
 		gpu_unchecked(inject_session(), current.kernel, current.number, current.queue,
 			"the thread that launched it ended while it ran, so that its records were not read");
+		gpu_ran(inject_session(), NULL, NULL);
 		operations_close(current.operation);
 	}
 	current.any = false;
@@ -84,7 +85,8 @@ void inject_unlock(void)
 
 void inject_locked_for(const struct inject_launch *l)
 {
-	finding_set_kernel(current.kernel, l->kernel);
+	free(current.kernel);
+	current.kernel = base_strdup(l->kernel);
 	current.number = l->wanted;
 	current.queue = l->queue;
 	current.operation = l->operation;

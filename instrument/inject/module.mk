@@ -2,7 +2,7 @@
 INJECT_SRC = $(addprefix instrument/inject/, \
 	assemble.c callbacks.c calls.c cut.c drain.c graph.c graph_branch.c graph_callbacks.c graph_order.c graph_step.c \
 	identical.c inject.c kernel.c launch.c link.c lock.c memory.c module.c operation_calls.c operations.c overlap.c pending.c pool.c \
-	prepare.c python.c ranges.c rescue.c tensormap.c times.c)
+	prepare.c python.c ranges.c rescue.c tensormap.c ticket.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c
 
 # Without CUPTI's headers, which some toolkits do not have, --backend=gpu is not built.

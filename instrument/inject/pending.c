@@ -313,6 +313,7 @@ void inject_await(bool at_exit)
 		wait_a_little();
 	for (struct inject_launch *p; (p = pending.first);) {
 		not_ended(p);
+		gpu_ran(inject_session(), NULL, NULL);
 		operations_close(p->operation);
 		drop(p);
 		/* its thread owns it, and touches nothing else any more */

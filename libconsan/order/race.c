@@ -242,7 +242,8 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 				at[n++] = *x;
 			continue;
 		}
-		if (!ordered && !s->quiet)
+		/* what ran beside others may be told after what it is ordered before */
+		if (!ordered && !s->quiet && !order_op_before(now->op, x->op, order_relation(s->o)))
 			found(s->o, now, x, addr, bytes);
 		if (ordered && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
 			order_conflict(s->o, now, x, LACKS_ALL, addr, bytes);

@@ -63,13 +63,15 @@ struct gpu_launch {
 	uint32_t shared_dynamic;   /* of these */
 	uint32_t nregs, sm;
 	bool tickets;
+	uint64_t ticket;           /* record_params.ticket: launches with one counter can be checked together */
+	unsigned device;
 	uint64_t queue;            /* its stream */
 	bool programmatic;         /* it may begin before the launch before it in its stream
 				      has ended */
 	const void *params;        /* the parameter block */
 	struct order_op *op;       /* libconsan/order; or NULL */
 	bool ended;                /* false: it was stopped, by --timeout */
-	bool beside;               /* other work of the program ran while it ran */
+	bool beside;               /* other work ran while it ran, with which it is not checked together */
 	const char *fault;         /* the GPU stopped it: the error that it reported; or NULL */
 	/* Its records, on the host */
 	const void *pool;          /* record.h */
@@ -112,6 +114,19 @@ void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l);
 void gpu_note_operations(struct consan *c, bool emulated);
 /* Decodes and checks the launch; findings and coverage go to the session's records. */
 void gpu_check(struct consan *c, const struct gpu_launch *l);
+
+/* ---- launches that run at the same time (gpu_together.c) ----
+ * The caller makes these calls one at a time. */
+/* A launch begins. */
+void gpu_runs(struct consan *c);
+/* One has ended; l: its records, or NULL if there are none. Checks it; if others that run at the same time
+ * may have synchronized with it through memory, later, together with these. Then calls done(l), until
+ * which all in l stays valid. */
+void gpu_ran(struct consan *c, struct gpu_launch *l, void (*done)(struct gpu_launch *l));
+bool gpu_alone(const struct consan *c);   /* None runs. */
+bool gpu_overlaps(const struct consan *c); /* Several have run since none did. */
+/* Would gpu_ran() check it later? */
+bool gpu_keeps(const struct consan *c, const struct gpu_launch *l);
 
 /* ---- identical clusters ---- */
 /* decode_identical() of the signatures of CTAs. Also skips clusters that are identical to one

@@ -80,6 +80,13 @@ struct consan {
 	bool alone;                /* ... which nothing else can affect */
 	unsigned paused;           /* launches that let others run */
 	/* launches that the next one may run beside; op: a reference */
+	struct {                   /* gpu_together.c: since a launch began when none ran */
+		unsigned running;
+		bool overlap;      /* several have run at the same time */
+		bool incomplete;   /* not all that may synchronize can be checked together */
+		uint64_t bytes;    /* of records that are kept */
+		VEC(struct gpu_kept { struct gpu_launch *l; void (*done)(struct gpu_launch *l); }) kept;
+	} together;
 	VEC(struct launched { uint32_t id; struct order_op *op; }) launched;
 	uint32_t beside;           /* check_beside() of the newest */
 	struct mets *mets;         /* NULL: no grids have met */
