@@ -397,7 +397,7 @@ API CUresult cuMemFree(CUdeviceptr at)
 	AROUND(cuMemFree_v2, free_block(a.dptr), at);
 }
 
-API CUresult cuMemAllocHost(void **at, size_t bytes)
+static CUresult host_allocated(void **at, size_t bytes)
 {
 	size_t k = 0;
 
@@ -407,6 +407,11 @@ API CUresult cuMemAllocHost(void **at, size_t bytes)
 	pinned[k].at = *at;
 	pinned[k].bytes = bytes;
 	return *at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+API CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+	AROUND(cuMemAllocHost_v2, host_allocated(a.pp, a.bytesize), at, bytes);
 }
 
 static CUresult block_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)

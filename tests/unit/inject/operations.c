@@ -96,6 +96,24 @@ Test(operations, branches, .timeout = 120)
 	cr_expect_not(has(output, "did not end soon"), "%s", output);
 }
 
+/* What the host may have ordered by memory is not compared, and the run says so. */
+Test(operations, host, .timeout = 60)
+{
+	static const char *const name[] = { "host_told fixed", "host_tells fixed" };
+
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		cr_expect_eq(driven("", name[i]), 0, "%s", output);
+		cr_expect(has(output, "not seen:") && has(output, "may have ordered"), "%s", output);
+	}
+	/* an asynchronous copy from pinned memory, to which host code has access meanwhile */
+	driven("--gpu-global", "pageable fixed");
+	cr_expect(has(output, "not seen:") && has(output, "CS1003"), "%s", output);
+	driven("--gpu-global", "fills fixed");
+	cr_expect_not(has(output, "not seen:"), "%s", output);
+}
+
 /* Both calls with their stacks, streams by name, the missing edge; what is not compared. */
 Test(operations, report, .timeout = 60)
 {
