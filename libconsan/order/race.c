@@ -129,7 +129,8 @@ void order_host_unseen(struct order *o, struct order_op *op, bool wrote, bool ob
 /* May the host, by what it has learned of u or told it, order `first` before `then`? */
 static bool may_order(const struct unseen *u, const struct order_op *first, const struct order_op *then)
 {
-	return (u->wrote && (first == u->op || is_before(first, u->op)) && then->issued_at > u->op->issued_at)
+	return (u->wrote && (first == u->op || is_before(first, u->op)) && then != u->op
+			&& then->issued_at >= u->op->issued_at)
 		|| (u->observed && (then == u->op || is_before(u->op, then)) && first != u->op);
 }
 
