@@ -102,6 +102,18 @@ uint64_t decode_params(const void *pool);
 /* The cluster of a CTA (linear in the grid), and its rank there. */
 uint32_t decode_cluster_of(const struct launch_info *i, uint32_t cta, uint32_t *rank);
 void decode_run(const struct decode_launch *l, struct decode_result *r);
+/* Decodes launches that ran at the same time and have their tickets from one counter, in the order of
+ * these, on this thread. All need grid_order. begin(): called for each before its clusters begin; of those
+ * for which before(a, b) says so, when all clusters of a have ended. In the order of their begin. */
+struct decode_together {
+	const struct decode_launch *const *launch;
+	size_t n;
+	struct decode_result *result; /* of each */
+	bool (*before)(void *user, size_t a, size_t b);
+	void (*begin)(void *user, size_t k);
+	void *user;
+};
+void decode_together(const struct decode_together *t);
 
 /* ---- identical.c: clusters that recorded the same ---- */
 /* The digest of a chunk, as digest.cu computes it on the GPU; *left: how many lanes exit in it. */

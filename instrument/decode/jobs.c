@@ -182,40 +182,100 @@ static void sift_down(struct turn *heap, uint32_t n, uint32_t at)
 	}
 }
 
-/* Decodes all clusters at once, on this thread, in the order of their tickets. */
+/* The clusters of launches that are decoded at once, on this thread, in the order of their tickets. */
+struct grids {
+	struct turn *heap;
+	uint32_t n;
+};
+
+/* A launch of them. */
+struct grid {
+	struct job *job;
+	struct dcluster *all, caches;
+	uint32_t left;             /* clusters that have not ended */
+	bool begun;
+};
+
+static void begin_grid(struct grids *all, struct grid *g)
+{
+	struct job *j = g->job;
+
+	g->begun = true;
+	g->left = j->nclusters;
+	g->all = base_alloc((j->nclusters + 1) * sizeof *g->all);
+	g->caches = (struct dcluster){ .job = j };
+	merge_open_caches(&g->caches);
+	for (uint32_t k = 0; k < j->nclusters; k++) {
+		merge_open(&g->all[k], j);
+		g->all[k].path = g->caches.path;
+		g->all[k].pieces = g->caches.pieces;
+		order_chunks(j, k);
+		merge_begin(&g->all[k], k);
+		/* a place at the top: its key is that of its first record */
+		all->heap[all->n++] = all->heap[0];
+		all->heap[0] = (struct turn){ 0, &g->all[k] };
+	}
+}
+
+static void end_grid(struct grid *g)
+{
+	merge_close_caches(&g->caches);
+	free(g->all);
+}
+
+static struct grid *grid_of(struct grid *g, const struct dcluster *c)
+{
+	while (g->job != c->job)
+		g++;
+	return g;
+}
+
+/* Makes a heap of it. */
+static void heapify(struct grids *all)
+{
+	for (uint32_t k = all->n / 2; k-- > 0;)
+		sift_down(all->heap, all->n, k);
+}
+
+/* Decodes until a launch has no cluster left; NULL: none is left at all. */
+static struct grid *decode_grids(struct grids *all, struct grid *grid)
+{
+	struct turn *heap = all->heap;
+
+	heapify(all);
+	while (all->n) {
+		uint64_t until = all->n < 2 ? NEVER : all->n < 3 || heap[1].key < heap[2].key
+			? heap[1].key : heap[2].key;
+		struct dcluster *c = heap->c;
+		struct grid *g;
+
+		while (merge_step(c, until, &heap->key))
+			;
+		if (heap->key != NEVER) {
+			sift_down(heap, all->n, 0);
+			continue;
+		}
+		merge_end(c);
+		g = grid_of(grid, c);
+		add_result(&g->job->result, &c->result);
+		merge_close(c);
+		heap[0] = heap[--all->n];
+		sift_down(heap, all->n, 0);
+		if (!--g->left)
+			return g;
+	}
+	return NULL;
+}
+
 static void decode_grid(struct job *j)
 {
-	struct dcluster *all = base_alloc((j->nclusters + 1) * sizeof *all);
-	struct turn *heap = base_alloc((j->nclusters + 1) * sizeof *heap);
-	uint32_t n = j->nclusters;
-	struct dcluster caches = { .job = j };
+	struct grids all = { .heap = base_alloc((j->nclusters + 1) * sizeof *all.heap) };
+	struct grid g = { .job = j };
 
-	merge_open_caches(&caches);
-	for (uint32_t k = 0; k < n; k++) {
-		merge_open(&all[k], j);
-		all[k].path = caches.path;
-		all[k].pieces = caches.pieces;
-		order_chunks(j, k);
-		merge_begin(&all[k], k);
-		heap[k].c = &all[k];
-	}
-	while (n) {
-		uint64_t until = n < 2 ? NEVER : n < 3 || heap[1].key < heap[2].key
-			? heap[1].key : heap[2].key;
-
-		while (merge_step(heap->c, until, &heap->key))
-			;
-		if (heap->key == NEVER) {
-			merge_end(heap->c);
-			add_result(&j->result, &heap->c->result);
-			merge_close(heap->c);
-			heap[0] = heap[--n];
-		}
-		sift_down(heap, n, 0);
-	}
-	merge_close_caches(&caches);
-	free(all);
-	free(heap);
+	begin_grid(&all, &g);
+	decode_grids(&all, &g);
+	end_grid(&g);
+	free(all.heap);
 }
 
 /* ---- the launch ---- */
@@ -263,6 +323,14 @@ static void close_job(struct job *j)
 	free(j->chunk);
 }
 
+static void take_result(struct job *j, struct decode_result *r)
+{
+	*r = j->result;
+	r->clusters = j->nclusters;
+	r->ctas = (uint64_t)j->nclusters * j->nctas;
+	r->sites_executed = sites_executed(j->l->code, j->seen);
+}
+
 void decode_run(const struct decode_launch *l, struct decode_result *r)
 {
 	struct job j;
@@ -272,9 +340,47 @@ void decode_run(const struct decode_launch *l, struct decode_result *r)
 		decode_grid(&j);
 	else if (j.ntodo)
 		pool_run(decode_clusters, &j, l->jobs < j.ntodo ? l->jobs : j.ntodo);
-	*r = j.result;
-	r->clusters = j.nclusters;
-	r->ctas = (uint64_t)j.nclusters * j.nctas;
-	r->sites_executed = sites_executed(l->code, j.seen);
+	take_result(&j, r);
 	close_job(&j);
+}
+
+/* Begins those of which all that is before them has ended. */
+static void begin_grids(const struct decode_together *t, struct grids *all, struct grid *grid)
+{
+	for (size_t k = 0; k < t->n; k++) {
+		bool waits = grid[k].begun;
+
+		for (size_t i = 0; i < k && !waits; i++)
+			waits = (!grid[i].begun || grid[i].left) && t->before(t->user, i, k);
+		if (waits)
+			continue;
+		t->begin(t->user, k);
+		begin_grid(all, &grid[k]);
+	}
+}
+
+void decode_together(const struct decode_together *t)
+{
+	struct job *job = base_alloc(t->n * sizeof *job);
+	struct grid *grid = base_alloc(t->n * sizeof *grid);
+	struct grids all = { 0 };
+	uint64_t clusters = 1;
+
+	for (size_t k = 0; k < t->n; k++) {
+		open_job(&job[k], t->launch[k]);
+		grid[k].job = &job[k];
+		clusters += job[k].nclusters;
+	}
+	all.heap = base_alloc(clusters * sizeof *all.heap);
+	do
+		begin_grids(t, &all, grid);
+	while (decode_grids(&all, grid));
+	for (size_t k = 0; k < t->n; k++) {
+		end_grid(&grid[k]);
+		take_result(&job[k], &t->result[k]);
+		close_job(&job[k]);
+	}
+	free(all.heap);
+	free(grid);
+	free(job);
 }

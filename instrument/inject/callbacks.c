@@ -263,7 +263,7 @@ static void report_unrecorded(CUfunction f, const char *call)
 	char why[120];
 
 	snprintf(why, sizeof why, "launched by %s, which --backend=gpu does not support", call);
-	gpu_unchecked(inject_session(), inject_name(f), inject_queue(CU_STREAM_LEGACY), why);
+	gpu_unchecked(inject_session(), inject_name(f), 0, inject_queue(CU_STREAM_LEGACY), why);
 }
 
 /* All of these have the function as their first parameter. */
@@ -367,7 +367,7 @@ static void on_memory(const struct inject_call *c)
 static void on_context_destroyed(const struct inject_call *c)
 {
 	if (c->enter)
-		inject_await();
+		inject_await(false);
 	if (c->succeeded)
 		inject_context_ended(((const cuCtxDestroy_v2_params *)c->params)->ctx, 0);
 }
@@ -377,7 +377,7 @@ static void on_device_reset(const struct inject_call *c)
 	const cuDevicePrimaryCtxReset_v2_params *p = c->params;
 
 	if (c->enter)
-		inject_await();
+		inject_await(false);
 	if (c->succeeded)
 		inject_context_ended(NULL, p->dev);
 }
@@ -389,7 +389,7 @@ static void on_device_released(const struct inject_call *c)
 	int active = 0;
 
 	if (c->enter)
-		inject_await();
+		inject_await(false);
 	if (c->succeeded && (!cu.p_cuDevicePrimaryCtxGetState ||
 			(!cu.p_cuDevicePrimaryCtxGetState(device, &flags, &active) && !active)))
 		inject_context_ended(NULL, device); /* else another part of the program still
@@ -400,7 +400,7 @@ static void on_module_unloaded(const struct inject_call *c)
 {
 	if (!c->enter)
 		return;
-	inject_await();
+	inject_await(false);
 	inject_module_unloaded(((const cuModuleUnload_params *)c->params)->hmod);
 }
 
@@ -408,7 +408,7 @@ static void on_library_unloaded(const struct inject_call *c)
 {
 	if (!c->enter)
 		return;
-	inject_await();
+	inject_await(false);
 	inject_library_unloaded(((const cuLibraryUnload_params *)c->params)->library);
 }
 

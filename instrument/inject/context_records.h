@@ -14,6 +14,7 @@ struct site_words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 /* Launches are checked one at a time, so that only the table of contexts needs a lock. */
 struct context_records {
 	struct inject_pool pool;
+	CUdeviceptr ticket;        /* a counter of its own */
 	struct inject_pool spare[RECORD_SPARES]; /* for launches beside another one; at 0: none */
 	CUcontext context;
 	unsigned long long id;     /* of the context; unlike handles, ids are not reused */

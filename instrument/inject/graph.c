@@ -1,9 +1,10 @@
 /* graph: checks the kernels of CUDA graphs. A graph that is instantiated is cloned. When it is
- * launched, the nodes of the clone run one after the other in the launch's stream, each kernel
- * like any other launch, and an empty graph is launched in place of the program's. A graph for
- * which this is not possible runs unchanged, and its kernels are reported as not checked.
- * graph_callbacks.c calls this file. */
-#include "graph_step.h"
+ * launched, the nodes of the clone are issued one after the other, each kernel like any other launch,
+ * and an empty graph is launched in place of the program's. Nodes that nothing orders are issued in
+ * different streams (graph_branch.c): a kernel that waits for one of another branch is not waited for
+ * (pending.c). A graph for which this is not possible runs unchanged, and its kernels are reported as not
+ * checked. graph_callbacks.c calls this file. */
+#include "graph_branch.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ struct graph {
 	bool for_devices;          /* kernels may launch it (device launch) */
 	bool had_disabled;         /* nodes were disabled when it was updated */
 	VEC(struct step) step;
+	struct graph_branches branches;
 	struct order_event launched; /* the newest launch */
 	VEC(char *) kernel;        /* if it runs unchanged: the names of its kernels */
 	char why[200];             /* the reason why it runs unchanged; "": it does not */
@@ -281,6 +283,7 @@ static bool driver_has_all(void)
 /* Frees the clone and what was found out about it. alive: the context still exists. */
 static void free_clone(struct graph *g, bool alive)
 {
+	branches_close(&g->branches, g->step.at, g->step.n, alive);
 	for (size_t k = 0; k < g->step.n; k++) {
 		if (alive)
 			step_changed(&g->step.at[k]);
@@ -347,6 +350,7 @@ static void clone_graph(struct graph *g, CUgraph graph)
 	if (!why && (!add_steps(g, g->clone, &none, &last) || !note_originals(g, graph)))
 		why = "the driver does not report the edges between its nodes";
 	vec_free(&last.list);
+	branches_plan(&g->branches, g->step.at, g->step.n);
 	if (!why && !g->empty)
 		g->empty = make_empty();
 	if (!why && !g->empty)
@@ -474,7 +478,7 @@ static void report_unchecked(const struct graph *g, CUstream stream)
 	snprintf(why, sizeof why,
 		"launched in a graph that --backend=gpu cannot run node by node: %s", g->why);
 	for (size_t k = 0; k < g->kernel.n; k++)
-		gpu_unchecked(inject_session(), g->kernel.at[k], queue, why);
+		gpu_unchecked(inject_session(), g->kernel.at[k], 0, queue, why);
 }
 
 /* Does a kernel node belong to another context than the current one, which is the stream's? */
@@ -503,13 +507,35 @@ static void issue(struct graph *g, struct step *s, const struct order_op *start,
 	free(after);
 }
 
+/* The step in the stream of its branch. One that is disabled keeps its place in the order. */
+static CUresult run_step(struct graph *g, struct step *s, CUstream stream)
+{
+	const CUstream in = branches_stream(&g->branches, s, stream);
+	CUresult r = branches_before(g->step.at, s, in);
+
+	if (!r && !s->off)
+		r = step_run(s, in);
+	return r ? r : branches_after(s, in);
+}
+
+/* The launch's stream continues behind all branches. */
+static CUresult join_branches(struct graph *g, CUstream stream)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t k = 0; k < g->step.n && !r; k++)
+		if (g->step.at[k].ends_branch)
+			r = cu.p_cuStreamWaitEvent(stream, g->step.at[k].done, 0);
+	return r ? r : branches_end(&g->branches, stream);
+}
+
 static CUresult run(struct graph *g, CUstream stream)
 {
 	const uint32_t stack = operations_stack(false);
 	struct order *order = operations_order();
 	struct order_op *start = operations_issue(stream, "cuGraphLaunch", NULL);
 	struct order_op **did = base_alloc((g->step.n + 1) * sizeof *did);
-	CUresult r = 0;
+	CUresult r = branches_begin(&g->branches, stream);
 	size_t n = 0;
 
 	/* launches of one graph do not overlap */
@@ -519,12 +545,12 @@ static CUresult run(struct graph *g, CUstream stream)
 
 		issue(g, s, start, stack);
 		did[n] = s->op;
-		if (s->off)
-			continue;
-		if (s->type != CU_GRAPH_NODE_TYPE_KERNEL && gpu_global(inject_session()))
+		if (!s->off && s->type != CU_GRAPH_NODE_TYPE_KERNEL && gpu_global(inject_session()))
 			gpu_idle(inject_session());
-		r = step_run(s, stream);
+		r = run_step(g, s, stream);
 	}
+	if (!r)
+		r = join_branches(g, stream);
 	order_join_nodes(order, start, did, n);
 	order_record_op(order, &g->launched, start, 0);
 	while (n)
@@ -540,6 +566,8 @@ static CUresult launch(struct graph *g, CUgraphExec *exec, CUstream stream)
 
 	if (!*g->why && spans_contexts(g))
 		run_unchanged(g, g->clone, "it runs in several contexts");
+	if (!*g->why && !branches_open(&g->branches, g->step.at, g->step.n))
+		run_unchanged(g, g->clone, "the driver has no streams for its branches in this context");
 	/* two launches of one graph do not overlap, whatever their streams: the empty graph
 	 * keeps that order */
 	if (!*g->why && cu.p_cuGraphLaunch(g->empty, stream))
@@ -567,7 +595,7 @@ CUresult inject_graph_launch(CUgraphExec *exec, CUstream stream)
 					 launched */
 		return 0;
 	if (!g) {
-		gpu_unchecked(inject_session(), "(in a graph)", inject_queue(stream),
+		gpu_unchecked(inject_session(), "(in a graph)", 0, inject_queue(stream),
 			"launched in a graph whose instantiation --backend=gpu did not see");
 		return 0;
 	}

@@ -13,6 +13,10 @@ struct step {
 	bool programmatic;         /* may begin before the end of the step before it */
 	VEC(size_t) after;         /* the steps on which it depends, which come before it */
 	struct order_op *op;       /* during a launch */
+	size_t branch;             /* graph_branch.h */
+	bool signals, ends_branch; /* `done` is recorded behind it; it is the last one of its branch, which is
+				      not the first branch */
+	CUevent done;              /* made before the first launch */
 	CUgraphExec alone;         /* the node as a graph of its own, made when it first runs; or
 				      NULL */
 };

@@ -95,7 +95,7 @@ static int fault_in_segments(struct dl_phdr_info *info, size_t size, void *user)
 static void await_launches(void)
 {
 	if (session && owner == getpid())
-		inject_await();
+		inject_await(true);
 }
 
 bool inject_open_session(void)
@@ -126,17 +126,20 @@ bool inject_open_session(void)
 	return true;
 }
 
+/* The session stays open if a thread is in the middle of a launch. What was found is recorded. A child by
+ * fork() has locks that threads of its parent held. */
 __attribute__((destructor)) static void close_session(void)
 {
 	struct consan *c = session;
 
-	if (c && owner == getpid())
-		inject_await();
-	pthread_mutex_lock(&inject_lock);
+	if (!c || owner != getpid())
+		return;
+	inject_await(true);
+	if (!inject_lock_within(0))
+		return;
 	session = NULL;
-	pthread_mutex_unlock(&inject_lock);
-	if (c && owner == getpid())
-		consan_close(c);
+	inject_unlock();
+	consan_close(c);
 }
 
 /* ---- the driver and CUPTI ---- */

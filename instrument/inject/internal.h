@@ -15,7 +15,7 @@
 /* The functions of the driver, by their current names; NULL: the driver is too old for it. */
 #define DRIVER_CALLS(CALL) \
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) \
-	CALL(cuDeviceGetAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
+	CALL(cuDeviceGetAttribute) CALL(cuDeviceGetCount) CALL(cuDeviceGetP2PAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
 	CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) CALL(cuMemGetAddressRange) \
 	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
 	CALL(cuKernelGetFunction) CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) \
@@ -28,7 +28,7 @@
 	CALL(cuDevicePrimaryCtxRelease) CALL(cuMemAllocHost) CALL(cuStreamGetId) \
 	CALL(cuStreamGetFlags) CALL(cuPointerGetAttribute) CALL(cuEventCreate) \
 	CALL(cuEventQuery) CALL(cuEventDestroy) \
-	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) \
+	CALL(cuStreamQuery) CALL(cuStreamSynchronize) CALL(cuStreamCreate) CALL(cuStreamDestroy) \
 	CALL(cuStreamIsCapturing) CALL(cuThreadExchangeStreamCaptureMode) CALL(cuGetErrorName) \
 	CALL(cuGetErrorString) \
 	CALL(cuLibraryLoadData) CALL(cuLibraryGetModule) CALL(cuLibraryLoadFromFile) \
@@ -199,6 +199,7 @@ struct inject_pool {
 	uint32_t chunks;
 	int device;
 	int file;                  /* a descriptor of the memory, for inject_rescue(); -1: none */
+	uint64_t file_is[3];       /* by fstat(), as the program may close it, and open another file */
 	unsigned users;            /* launches that record into it */
 	struct context_records *records; /* of its context */
 };
@@ -208,6 +209,9 @@ struct inject_pool *inject_pool(void);
 /* One without users: the pool itself, or a smaller one beside it. NULL: there is none. */
 struct inject_pool *inject_free_pool(struct inject_pool *pool);
 bool inject_is_spare(const struct inject_pool *pool); /* one of the smaller ones, which are not drained */
+/* The counter from which launches draw tickets: one for all contexts whose devices can share it. 0: there is
+ * none. */
+CUdeviceptr inject_ticket(const struct inject_pool *pool);
 /* How many chunks have been taken so far, while a launch runs. */
 uint32_t inject_drawn(const struct inject_pool *pool);
 /* Makes the smaller ones, if there are none. While no launch runs that may wait for this thread. */
@@ -272,6 +276,9 @@ const void *inject_fetch_some(const struct inject_pool *pool, const struct gpu_l
 const void *inject_rescue(const struct inject_pool *pool, size_t *bytes);
 /* Closes it and sets it to -1. */
 void inject_close(int *file);
+/* A descriptor of the pool's memory is made; is it still that? */
+void inject_file_made(struct inject_pool *pool, int file);
+bool inject_has_file(const struct inject_pool *pool);
 
 /* ---- overlap.c ---- */
 /* May two launches overlap if the program calls this function of the driver between them? */
@@ -322,7 +329,9 @@ struct inject_launch {
 	CUdeviceptr variable;
 	struct inject_drain *drain; /* NULL: nothing was drained */
 	uint32_t shared_all, nregs;
-	bool wanted, tickets;
+	CUdeviceptr ticket;
+	uint32_t wanted;           /* gpu_wants() */
+	bool tickets;
 	struct gpu_replay *replay; /* --gpu-then-cpu; or NULL */
 	CUfunction function;       /* that was launched */
 	char *kernel;
@@ -334,6 +343,7 @@ struct inject_launch {
 	CUevent ended;             /* recorded behind it */
 	bool abandoned;            /* it is not waited for any more */
 	bool checked;              /* it has ended */
+	bool counted;              /* gpu_ran() was called */
 	uint32_t drawn;            /* see inject_records_more() */
 	uint32_t stack;            /* of its call */
 	struct inject_launch *next;
@@ -362,7 +372,15 @@ const char *inject_name(CUfunction f); /* of a CUfunction or CUkernel; "?": not 
 
 /* ---- pending.c: launches that have not ended when their call returns ---- */
 
-extern pthread_mutex_t inject_lock; /* held from before a launch until after it */
+/* lock.c: held from before a launch until after it. */
+void inject_lock(void);
+/* For a process that ends. False: another launch has it for longer, or this thread itself does, which a
+ * handler of a signal interrupted. */
+bool inject_lock_within(double seconds);
+void inject_unlock(void);
+void inject_locked_for(const struct inject_launch *l); /* which will be unchecked if the thread ends */
+/* As pthread_cond_timedwait(). */
+void inject_wait(pthread_cond_t *until, double seconds);
 /* May the program go on before a launch has ended? Else another launch, or the host, that it waits for
  * cannot come. */
 bool inject_may_detach(void);
@@ -380,8 +398,8 @@ bool inject_detach(struct inject_launch *l);
 /* Are there other launches in this context that have not ended? Under the lock. */
 bool inject_pending(CUcontext context);
 /* Waits for such launches; after some seconds those that have not ended count as not checked. Without
- * the lock. */
-void inject_await(void);
+ * the lock. at_exit: the process ends, and does not wait for a launch of another thread. */
+void inject_await(bool at_exit);
 /* As consan_launch_stack(), for the launch that this thread checks. */
 uint32_t inject_stack(void);
 

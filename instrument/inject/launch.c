@@ -113,9 +113,10 @@ static void raise_stack_limit(const struct inject_launch *l)
 /* Writes the pool's head and the module's variable. True: the launch can record. */
 static bool prepare(struct inject_launch *l)
 {
+	const uint32_t first_ticket = 1;
 	const struct inject_pool *pool = l->pool;
 	struct record_params p = { .tickets = l->tickets };
-	const struct record_head head = { .next = 1, .ticket = 1,
+	const struct record_head head = { .next = 1,
 		.wait_cycles = gpu_drains(inject_session()) ? RECORD_WAIT_CYCLES : 0 };
 
 	if (l->mixed)
@@ -123,7 +124,11 @@ static bool prepare(struct inject_launch *l)
 	p.pool = l->wanted ? pool->at : 0;
 	p.chunks = pool->chunks;
 	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
+	p.ticket = l->ticket = inject_ticket(pool);
 	inject_emptied(pool);      /* wait until the records of the last launch are cleared */
+	if (gpu_alone(inject_session()) && cu.p_cuMemcpyHtoDAsync(p.ticket, &first_ticket, sizeof first_ticket,
+			l->stream))
+		return false;
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
 }
@@ -154,7 +159,7 @@ static bool not_recorded(struct inject_launch *l)
 
 static bool unchecked(struct inject_launch *l, const char *why)
 {
-	gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+	gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, why);
 	return not_recorded(l);
 }
 
@@ -169,6 +174,18 @@ static bool no_module(struct inject_launch *l)
 }
 
 static void start_replay(struct inject_launch *l); /* describes it as a check does, below */
+
+/* The process may end while it runs. */
+static void note_begin(const struct inject_launch *l)
+{
+	struct gpu_launch g = { .kernel = l->kernel, .number = l->wanted };
+
+	memcpy(g.grid, l->grid, sizeof g.grid);
+	memcpy(g.block, l->block, sizeof g.block);
+	memcpy(g.cluster, l->cluster, sizeof g.cluster);
+	if (l->wanted)
+		gpu_begins(inject_session(), &g);
+}
 
 static bool prepare_launch(struct inject_launch *l)
 {
@@ -210,6 +227,7 @@ static bool prepare_launch(struct inject_launch *l)
 		return unchecked(l, busy);
 	}
 	if (prepare(l)) {
+		note_begin(l);
 		if (l->wanted && gpu_replays(inject_session()))
 			start_replay(l);
 		return true;
@@ -222,14 +240,17 @@ static bool prepare_launch(struct inject_launch *l)
 void inject_before(struct inject_launch *l)
 {
 	consan_python_launches();
-	pthread_mutex_lock(&inject_lock);
+	inject_lock();
 	if (prepare_launch(l))
 		l->launched = progress_seconds();
 	inject_leave(l);
-	if (l->module)
+	if (l->module) {
+		gpu_runs(inject_session());
+		inject_locked_for(l);
 		return; /* inject_after() unlocks it */
+	}
 	operations_close(l->operation);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 }
 
 /* ---- after ---- */
@@ -337,6 +358,7 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 {
 	g->module = l->module;
 	g->kernel = l->kernel;
+	g->number = l->wanted;
 	g->shared = l->shared_all;
 	g->shared_dynamic = l->shared;
 	g->nregs = l->nregs;
@@ -348,7 +370,9 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->map = find_map;
 	g->memory = find_memory;
 	g->op = l->op;
-	g->beside = l->beside;
+	g->ticket = l->ticket;
+	g->device = (unsigned)l->pool->device;
+	g->beside = gpu_overlaps(inject_session());
 	g->accessed = accessed;
 	g->named = find_named;
 	memcpy(g->grid, l->grid, sizeof g->grid);
@@ -446,7 +470,7 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 				(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024),
 				d.retired);
 	} else {
-		gpu_unchecked(inject_session(), l->kernel, l->queue,
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue,
 			"its records could not be copied from the GPU");
 	}
 	if (ended)
@@ -454,7 +478,54 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 	close_launch(&g);
 }
 
-static void check(const struct inject_launch *l, bool ended)
+/* A launch that is checked when others have ended, too. */
+struct kept {
+	struct inject_launch l;
+	struct records r;
+	struct gpu_launch g;
+	void *pool;
+};
+
+static void kept_checked(struct gpu_launch *g)
+{
+	struct kept *k = (struct kept *)((char *)g - offsetof(struct kept, g));
+
+	operations_close(k->l.operation);
+	close_launch(g);
+	free(k->l.kernel);
+	free(k->pool);
+	free(k);
+}
+
+/* g's records are in memory that the next launch uses. */
+static void keep(struct inject_launch *l, struct gpu_launch *g)
+{
+	const size_t bytes = ((size_t)g->chunks + 1) * RECORD_CHUNK_BYTES;
+	struct kept *k = base_alloc(sizeof *k);
+
+	gpu_launch_close(g);
+	*k = (struct kept){ .l = *l, .g = *g, .r = { .l = &k->l }, .pool = malloc(bytes) };
+	if (!k->pool)
+		base_die("out of memory");
+	k->l.kernel = base_strdup(l->kernel);
+	k->l.name = NULL;
+	k->l.params = k->l.extra = NULL;
+	k->g.pool = memcpy(k->pool, g->pool, bytes);
+	k->g.kernel = k->l.kernel;
+	k->g.user = &k->r;
+	k->g.whole = NULL;
+	k->g.cost = NULL;
+	gpu_launch_open(&k->g);
+	l->operation = NULL;
+	gpu_ran(inject_session(), &k->g, kept_checked);
+}
+
+static void not_kept(struct gpu_launch *g)
+{
+	(void)g;
+}
+
+static void check(struct inject_launch *l, bool ended)
 {
 	struct gpu_cost cost = { 0 };
 	struct gpu_launch g = { .ended = ended, .cost = &cost, .whole = whole };
@@ -465,11 +536,21 @@ static void check(const struct inject_launch *l, bool ended)
 	open_launch(&g, &r);
 	copied = copy_records(&r, &g);
 	r.t.copied = progress_seconds();
-	if (copied)
+	if (copied && ended && gpu_keeps(inject_session(), &g)) {
+		l->counted = true;
+		inject_empty(l->pool, r.chunks + 1);
+		keep(l, &g);
+		return;
+	}
+	if (copied && ended) {
+		l->counted = true;
+		gpu_ran(inject_session(), &g, not_kept);
+	} else if (copied) {
 		gpu_check(inject_session(), &g);
-	else
-		gpu_unchecked(inject_session(), l->kernel, l->queue,
+	} else {
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue,
 			"its records could not be copied from the GPU");
+	}
 	if (ended)
 		inject_empty(l->pool, r.chunks + 1 + (g.dropped != 0));
 	if (copied && ended)
@@ -491,7 +572,7 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	snprintf(why, sizeof why, "the GPU reported %s %s this launch%s", error, l->beside ? "during" : "in",
 		head ? "" : ", and its records could not be saved");
 	if (!head) {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, why);
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, why);
 		return;
 	}
 	if (l->drain) {
@@ -567,7 +648,7 @@ static CUresult wait_for(struct inject_launch *l, double patience)
 	return r;
 }
 
-static void check_records(const struct inject_launch *l, bool ended)
+static void check_records(struct inject_launch *l, bool ended)
 {
 	if (l->drain)
 		check_drained(l, ended, NULL, NULL);
@@ -611,11 +692,13 @@ void inject_finish(struct inject_launch *l, CUresult r)
 	} else if (!l->wanted) {
 		gpu_skip(inject_session(), l->kernel, l->queue);
 	} else if (l->mixed) {
-		gpu_unchecked(inject_session(), l->kernel, l->queue, "it ran beside another launch of its "
+		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue, "it ran beside another launch of its "
 			"module that it is not ordered with, so that their records are mixed");
 	} else {
 		check_records(l, true);
 	}
+	if (!l->counted)
+		gpu_ran(inject_session(), NULL, NULL);
 	end_replay(l);
 	if (l->beside)
 		gpu_idle(inject_session()); /* other launches were checked in between */
@@ -659,16 +742,16 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	inject_enter(l);
 	r = after(l, r);
 	inject_leave(l);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 	return r;
 }
 
 void inject_context_ended(CUcontext context, CUdevice device)
 {
-	pthread_mutex_lock(&inject_lock);
+	inject_lock();
 	inject_modules_ended(context, device);
 	inject_graphs_ended(context, device);
 	inject_drop_pools(context, device);
 	inject_memory_ended(context, device);
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 }

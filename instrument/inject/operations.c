@@ -166,6 +166,7 @@ struct operation {
 	struct order_op *op;       /* a reference; NULL: the memory is forgotten */
 	enum { ACCESSES, ALLOC, FREE, FORGET } kind;
 	bool complete;
+	bool beside_host;          /* the host goes on while it runs */
 	VEC(struct order_range) range;
 };
 
@@ -174,6 +175,55 @@ static struct {
 	struct operation *first, **end;
 } waiting = { PTHREAD_MUTEX_INITIALIZER, NULL, &waiting.first };
 
+/* Of the newest allocation that was asked for. */
+struct kind { uint64_t from, bytes; bool hosts; };
+
+static bool is_hosts(struct kind *k, uint64_t addr)
+{
+	enum order_memory kind;
+
+	if (addr - k->from < k->bytes)
+		return k->hosts;
+	kind = operations_memory(addr);
+	k->hosts = kind == ORDER_PINNED || kind == ORDER_MANAGED;
+	if (!operations_find(addr, &k->from, &k->bytes)) {
+		k->from = addr;
+		k->bytes = 1;
+	}
+	return k->hosts;
+}
+
+/* What the host accesses is not seen (DESIGN.md, section 6). */
+static void look_for_host(const struct operation *o)
+{
+	static bool said;
+	const struct order_op *op = o->op;
+	struct kind k = { 0 };
+	bool wrote = false, observed = false, any = false;
+
+	if (!operations_host_has_memory() || !order_wants(operations_order()))
+		return;
+	for (size_t i = 0; i < o->range.n; i++) {
+		const struct order_range *r = &o->range.at[i];
+
+		if (!(r->flags & ORDER_SYSTEM) && (any || said || !o->beside_host))
+			continue;
+		if (!is_hosts(&k, r->addr))
+			continue;
+		any = true;
+		wrote |= r->flags & ORDER_SYSTEM && r->flags & ORDER_WRITE;
+		observed |= r->flags & ORDER_SYSTEM && r->flags & ORDER_OBSERVES;
+	}
+	if (wrote || observed)
+		order_host_unseen(operations_order(), o->op, wrote, observed);
+	if (!any || said || !o->beside_host || !gpu_global(inject_session()))
+		return;
+	said = true;
+	inject_remark(REMARK_NOT_SEEN, "accesses of host code to pinned or managed memory that %s may use at the "
+		"same time (CS1003): --backend=gpu does not see them, the cpu backend does",
+		order_op_kernel(op) ? order_op_kernel(op) : "an operation");
+}
+
 static void report(struct operation *o)
 {
 	struct order *order = operations_order();
@@ -181,6 +231,7 @@ static void report(struct operation *o)
 
 	switch (o->kind) {
 	case ACCESSES:
+		look_for_host(o);
 		if (o->range.n)
 			order_accesses(order, o->op, r, o->range.n);
 		break;
@@ -221,6 +272,7 @@ static struct operation *push(struct order_op *op, int kind, const struct order_
 	o->op = op;
 	o->kind = kind;
 	o->complete = complete;
+	o->beside_host = op && !order_host_knows(operations_order(), order_place(op));
 	for (size_t k = 0; k < n; k++)
 		vec_push(&o->range, range[k]);
 	pthread_mutex_lock(&waiting.lock);

@@ -10,9 +10,9 @@
 #include "operations.h"
 #include "instrument/record/record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* Seconds in which it records nothing: for which a launch's call waits for it; the same with --gpu-drain, as a launch that is not
@@ -25,8 +25,8 @@
 #define PATIENCE_IN_ORDER 3.0
 #define PATIENCE_FOR_MEMORY 30.0
 #define PATIENCE_AT_END 10.0
-
-pthread_mutex_t inject_lock = PTHREAD_MUTEX_INITIALIZER;
+/* And for which the end of the process waits for a launch that another thread waits for. */
+#define PATIENCE_AT_EXIT 1.0
 
 static struct {
 	struct inject_launch *first;
@@ -114,13 +114,7 @@ static double patience_for(const struct inject_launch *l)
 /* Waits until a launch has ended, or for a millisecond. */
 static void wait_a_little(void)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&pending.ended, &inject_lock, &until);
+	inject_wait(&pending.ended, 1e-3);
 }
 
 static bool pending_record_more(CUcontext context)
@@ -234,7 +228,7 @@ static void *attend(void *user)
 	stack_of_launch = l->stack;
 	cu.p_cuCtxPushCurrent(l->context);
 	r = wait_for(l);
-	pthread_mutex_lock(&inject_lock);
+	inject_lock();
 	if (!l->abandoned && r == CUDA_ERROR_NOT_READY)
 		inject_stop(l);
 	if (!l->abandoned) {
@@ -244,7 +238,7 @@ static void *attend(void *user)
 		cu.p_cuEventDestroy(l->ended);
 		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
 	}
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 	free(l->packed);
 	free(l->kernel);
 	free(l);
@@ -293,20 +287,37 @@ bool inject_detach(struct inject_launch *l)
 	return true;
 }
 
-void inject_await(void)
+static void not_ended(const struct inject_launch *p)
+{
+	char why[200];
+	uint64_t ctas = 1, many = 1;
+
+	for (unsigned d = 0; d < 3; d++) {
+		ctas *= p->grid[d];
+		many *= p->cluster[d] ? p->cluster[d] : 1;
+	}
+	snprintf(why, sizeof why, "it had not ended when the program, its context or its module ended: 0 of %llu "
+		"clusters were checked", (unsigned long long)(ctas / many));
+	gpu_unchecked(inject_session(), p->kernel, p->wanted, p->queue, why);
+}
+
+void inject_await(bool at_exit)
 {
 	const double start = progress_seconds();
 
-	pthread_mutex_lock(&inject_lock);
+	if (!at_exit)
+		inject_lock();
+	else if (!inject_lock_within(PATIENCE_AT_EXIT))
+		return;
 	while (pending.first && progress_seconds() - start < PATIENCE_AT_END)
 		wait_a_little();
 	for (struct inject_launch *p; (p = pending.first);) {
-		gpu_unchecked(inject_session(), p->kernel, p->queue,
-			"it had not ended when the program, its context or its module ended");
+		not_ended(p);
+		gpu_ran(inject_session(), NULL, NULL);
 		operations_close(p->operation);
 		drop(p);
 		/* its thread owns it, and touches nothing else any more */
 		__atomic_store_n(&p->abandoned, true, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&inject_lock);
+	inject_unlock();
 }

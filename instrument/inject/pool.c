@@ -29,6 +29,7 @@ static bool allocate_shareable(struct context_records *p, CUdevice device, size_
 	CUmemAccessDesc access = { .location = prop.location,
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	CUmemGenericAllocationHandle handle;
+	int file = -1;
 
 	if (!cu.p_cuMemCreate || !cu.p_cuMemExportToShareableHandle || !cu.p_cuMemAddressReserve
 			|| !cu.p_cuMemMap || !cu.p_cuMemSetAccess || !cu.p_cuMemRelease ||
@@ -36,12 +37,11 @@ static bool allocate_shareable(struct context_records *p, CUdevice device, size_
 		return false;
 	if (cu.p_cuMemCreate(&handle, want, &prop, 0))
 		return false;
-	if (cu.p_cuMemExportToShareableHandle(&p->pool.file, handle,
-			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)) {
-		p->pool.file = -1;
+	if (cu.p_cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)) {
 		cu.p_cuMemRelease(handle);
 		return false;
 	}
+	inject_file_made(&p->pool, file);
 	if (!cu.p_cuMemAddressReserve(&p->pool.at, want, 0, 0, 0)) {
 		if (!cu.p_cuMemMap(p->pool.at, want, 0, handle, 0)
 				&& !cu.p_cuMemSetAccess(p->pool.at, want, &access, 1)) {
@@ -111,6 +111,8 @@ static bool fill(struct context_records *p, CUdevice device)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuMemAllocHost((void **)&p->pinned, STAGE_BYTES))
 		return false;
+	if (cu.p_cuMemAlloc(&p->ticket, 16))
+		return false;
 	/* not in the default stream: a launch of the program may hold it up */
 	cu.p_cuMemsetD8Async(p->pool.at, 0, want, p->side);
 	context_records_load_digest(p, device);
@@ -162,7 +164,8 @@ static void drop(struct context_records *p)
 {
 	if (p->pool.file >= 0 && cu.p_cuMemUnmap && !cu.p_cuMemUnmap(p->pool.at, p->pool.bytes))
 		cu.p_cuMemAddressFree(p->pool.at, p->pool.bytes);
-	inject_close(&p->pool.file);
+	if (inject_has_file(&p->pool))
+		inject_close(&p->pool.file);
 	vec_free(&p->words);
 	free(p);
 }

@@ -23,6 +23,32 @@ void inject_close(int *file)
 	*file = -1;
 }
 
+static bool identity(int file, uint64_t is[3])
+{
+	struct stat s;
+
+	if (file < 0 || fstat(file, &s))
+		return false;
+	is[0] = s.st_dev;
+	is[1] = s.st_ino;
+	is[2] = s.st_rdev;
+	return true;
+}
+
+void inject_file_made(struct inject_pool *pool, int file)
+{
+	pool->file = base_above_standard(file);
+	if (!identity(pool->file, pool->file_is))
+		pool->file = -1;
+}
+
+bool inject_has_file(const struct inject_pool *pool)
+{
+	uint64_t is[3];
+
+	return identity(pool->file, is) && !memcmp(is, pool->file_is, sizeof is);
+}
+
 /* The path of consan-rescue, next to this library. */
 static bool rescuer(char path[PATH_MAX])
 {
@@ -70,6 +96,7 @@ static bool ran(const char *path, const struct inject_pool *pool, int out)
 	snprintf(number[2], sizeof number[2], "%d", pool->device);
 	snprintf(number[3], sizeof number[3], "%d", out);
 	fcntl(pool->file, F_SETFD, 0);
+	fcntl(out, F_SETFD, 0);
 	good = !posix_spawn(&pid, path, NULL, NULL, argv, e) && waitpid(pid, &status, 0) == pid
 		&& WIFEXITED(status) && !WEXITSTATUS(status);
 	free(e);
@@ -78,7 +105,7 @@ static bool ran(const char *path, const struct inject_pool *pool, int out)
 
 const void *inject_rescue(const struct inject_pool *pool, size_t *bytes)
 {
-	int out = pool->file >= 0 ? memfd_create("consan", 0) : -1;
+	int out = inject_has_file(pool) ? base_above_standard(memfd_create("consan", MFD_CLOEXEC)) : -1;
 	char path[PATH_MAX];
 	void *at = MAP_FAILED;
 	struct stat s;

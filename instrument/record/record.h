@@ -83,15 +83,17 @@
 struct record_params {
 	uint64_t pool;     /* address of the head chunk; 0: nothing is recorded */
 	uint32_t chunks;   /* without the head chunk and the last one */
-	uint32_t tickets;  /* 1: synchronizing instructions draw tickets from the head, as the
-			      clocks of different CTAs cannot be compared */
+	uint32_t tickets;  /* 1: synchronizing instructions draw tickets, as the clocks of different
+			      CTAs cannot be compared */
 	uint64_t ring;     /* address of the ring */
+	uint64_t ticket;   /* address of the next ticket, 32 bits: a counter that launches which run at the
+			      same time share, as their threads may synchronize with each other */
 };
 
 struct record_head {
 	uint32_t next;     /* 1 + number of chunks drawn */
 	uint32_t dropped;  /* number of draws that got no chunk */
-	uint32_t ticket;   /* the next ticket; 1 before a launch */
+	uint32_t unused;
 	uint32_t wait_cycles; /* how long a lane waits for a recycled chunk; 0: no lane waits. A
 			      lane that waited in vain sets it to 0 */
 };

@@ -289,10 +289,10 @@ static void ticket(struct text *t, const struct hook *h)
 	text_printf(t,
 		"\tmov.b32 %%cs_k, 0;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
-		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
-		"\t@%%cs_q atom.global.add.u32 %%cs_k, [%%cs_d+8], 1;\n"
+		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n", h->module, h->module);
 }

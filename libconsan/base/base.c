@@ -80,7 +80,11 @@ char *base_strdup(const char *s)
 
 int base_open(const char *path, int flags, unsigned mode)
 {
-	const int fd = open(path, flags | O_CLOEXEC, mode);
+	return base_above_standard(open(path, flags | O_CLOEXEC, mode));
+}
+
+int base_above_standard(int fd)
+{
 	int high;
 
 	if (fd < 0 || fd > STDERR_FILENO)

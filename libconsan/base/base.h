@@ -40,6 +40,8 @@ const char *base_environ(const char *name);
 /* As open(), close-on-exec, but never returns a standard descriptor: if the program has closed one, what it
  * writes there would get into our file. */
 int base_open(const char *path, int flags, unsigned mode);
+/* The same for a descriptor that exists, which is closed if it is one of those. */
+int base_above_standard(int fd);
 
 /* ---- arena: many small objects that are freed together ---- */
 struct arena {

@@ -171,7 +171,14 @@ bool beside_alone(const struct check *k)
 	return k->global->beside->grid.n == 1;
 }
 
-bool beside_end(struct check *k, struct beside **running)
+/* Later grids may not be ordered after all of them. A grid that was alone matters to these if it released
+ * something. */
+static bool goes_on(const struct beside *b)
+{
+	return b->launch.n || ((b->grid.n > 1 || b->nlocations) && b->grid.n < MOST_GRIDS);
+}
+
+bool beside_end(struct check *k, struct beside **running, bool stays)
 {
 	struct beside *b = k->global->beside;
 
@@ -179,8 +186,8 @@ bool beside_end(struct check *k, struct beside **running)
 	free(k->global->before);
 	if (--b->running)
 		return false;
-	if (running && *running == b && (b->launch.n || (b->grid.n > 1 && b->grid.n < MOST_GRIDS)))
-		return false; /* later grids may not be ordered after all of them */
+	if (running && *running == b && stays && goes_on(b))
+		return false;
 	if (running && *running == b)
 		*running = NULL;
 	beside_free(b);

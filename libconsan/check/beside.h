@@ -62,8 +62,8 @@ struct beside {
 /* Of a check's global: joins those that run, or begins alone. running: the table's; NULL inside:
  * none. sets: counts them. Called under the lock of the table of grids. */
 void beside_begin(struct check *k, struct beside **running, uint32_t *sets);
-/* Returns whether the set ends; the shadow then belongs to the caller. */
-bool beside_end(struct check *k, struct beside **running);
+/* Returns whether the set ends; the shadow then belongs to the caller. stays: it may go on. */
+bool beside_end(struct check *k, struct beside **running, bool stays);
 /* Ends the set if none runs, nor will run as a part of one. */
 void beside_drop(struct beside **running);
 /* No other grid has run at the same time. */

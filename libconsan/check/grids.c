@@ -136,7 +136,7 @@ void grids_end(struct check *k)
 
 	if (t)
 		pthread_mutex_lock(&t->lock);
-	last = beside_end(k, t ? &t->running : NULL);
+	last = beside_end(k, t ? &t->running : NULL, !keep && !g->inherited);
 	if (t)
 		pthread_mutex_unlock(&t->lock);
 	foreign_put(g->wait_set);

@@ -1,6 +1,6 @@
 # the library that watches assemblers and linkers of machine code
 MAKERS_SRC = $(addprefix libconsan/makers/, \
-	library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
+	environ.c library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
 MAKERS_OBJ = $(MAKERS_SRC:%.c=$(BUILD)/%.o)
 MAKERS_LIB = $(BUILD)/libconsan-makers.so
 

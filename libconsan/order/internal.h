@@ -135,6 +135,12 @@ struct met {
 	bool told;
 };
 
+/* order_host_unseen() */
+struct unseen {
+	struct order_op *op;   /* a reference */
+	bool wrote, observed, told;
+};
+
 /* The relation that lacks the edge of a race. */
 enum order_lack { LACKS_ALL, LACKS_PROMISE, LACKS_VISIBLE, LACKS_ISSUE };
 
@@ -176,6 +182,7 @@ struct order {
 	uint64_t moments;          /* so far */
 	uint32_t events;           /* numbers of events */
 	VEC(struct met) met;       /* pairs that may synchronize through memory */
+	VEC(struct unseen) unseen;
 	order_told *told;          /* see order_watch() */
 	void *told_user;
 	struct number_map object;  /* by address: struct clock *, released to it */

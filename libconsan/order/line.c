@@ -542,6 +542,7 @@ void order_close(struct order *o)
 	order_settle(o);
 	order_forget_met(o);
 	vec_free(&o->met);
+	vec_free(&o->unseen);
 	vec_free(&o->unsettled);
 	clock2_free(&o->host);
 	clock2_free(&o->closed);

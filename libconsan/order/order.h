@@ -196,6 +196,11 @@ void order_watch(struct order *o, order_told *told, void *user);
  * Returns whether there was. */
 bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
 
+/* The operation has written words of the host's memory, or has observed some, by strong accesses of system
+ * scope, and accesses of the host are not told. The host may synchronize with it by these words: pairs that
+ * this may order are not compared. To be called before the operation's accesses are told. */
+void order_host_unseen(struct order *o, struct order_op *op, bool wrote, bool observed);
+
 /* Calls each() for the parts of a range that operations access which the host does not know to be
  * complete. */
 void order_pending(struct order *o, uint64_t addr, uint64_t bytes,

@@ -104,7 +104,42 @@ void order_forget_met(struct order *o)
 		op_unref(o->met.at[i].writer);
 		op_unref(o->met.at[i].reader);
 	}
-	o->met.n = 0;
+	for (size_t i = 0; i < o->unseen.n; i++)
+		op_unref(o->unseen.at[i].op);
+	o->met.n = o->unseen.n = 0;
+}
+
+enum { MOST_UNSEEN = 1024 };
+
+void order_host_unseen(struct order *o, struct order_op *op, bool wrote, bool observed)
+{
+	pthread_mutex_lock(&o->lock);
+	if (o->unseen.n == MOST_UNSEEN) {
+		map_clear(&o->map);
+		order_forget_met(o);
+		if (o->config.unchecked)
+			o->config.unchecked(o->config.user, "races between operations: they exchanged values with the "
+				"host so often that earlier accesses were forgotten");
+	}
+	op->kept++;
+	vec_push(&o->unseen, ((struct unseen){ op, wrote, observed, false }));
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* May the host, by what it has learned of u or told it, order `first` before `then`? */
+static bool may_order(const struct unseen *u, const struct order_op *first, const struct order_op *then)
+{
+	return (u->wrote && (first == u->op || is_before(first, u->op)) && then != u->op
+			&& then->issued_at >= u->op->issued_at)
+		|| (u->observed && (then == u->op || is_before(u->op, then)) && first != u->op);
+}
+
+static struct unseen *find_unseen(const struct order *o, const struct order_op *a, const struct order_op *b)
+{
+	for (size_t i = 0; i < o->unseen.n; i++)
+		if (may_order(&o->unseen.at[i], a, b) || may_order(&o->unseen.at[i], b, a))
+			return &o->unseen.at[i];
+	return NULL;
 }
 
 /* `now` and `old` are not ordered, and one of them is strong. Host code has no strong accesses that
@@ -143,24 +178,38 @@ static const char *name_of(const struct order_op *op)
 	return op->call.kernel ? op->call.kernel : op->call.name;
 }
 
+static void not_checked(const struct order *o, const struct order_access *now, const struct order_access *old,
+	const char *how)
+{
+	char why[512];
+
+	snprintf(why, sizeof why, "races between %s in %s and %s in %s, which %s", name_of(now->op),
+		now->op->where, name_of(old->op), old->op->where, how);
+	if (o->config.unchecked)
+		o->config.unchecked(o->config.user, why);
+}
+
 /* False: the pair may be ordered by memory, which is not checked. */
 static bool is_checked(struct order *o, const struct order_access *now, const struct order_access *old)
 {
 	struct met *m = find_met(o, old->op, now->op, false);
-	char why[512];
+	struct unseen *u = find_unseen(o, old->op, now->op);
 
 	if (!m)
 		m = find_met(o, now->op, old->op, false);
-	if (!m)
+	if (!m && !u)
 		return true;
+	if (u && !u->told)
+		not_checked(o, now, old, "the host may have ordered by memory that both access; its accesses are "
+			"not seen");
+	if (u) {
+		u->told = true;
+		return false;
+	}
 	if (m->told || (now->flags | old->flags) & HOST_ACCESS)
 		return false;
 	m->told = true;
-	snprintf(why, sizeof why, "races between %s in %s and %s in %s, which may run at the same time and "
-		"synchronize through memory", name_of(now->op), now->op->where, name_of(old->op),
-		old->op->where);
-	if (o->config.unchecked)
-		o->config.unchecked(o->config.user, why);
+	not_checked(o, now, old, "may run at the same time and synchronize through memory");
 	return false;
 }
 
@@ -242,7 +291,8 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 				at[n++] = *x;
 			continue;
 		}
-		if (!ordered && !s->quiet)
+		/* what ran beside others may be told after what it is ordered before */
+		if (!ordered && !s->quiet && !order_op_before(now->op, x->op, order_relation(s->o)))
 			found(s->o, now, x, addr, bytes);
 		if (ordered && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
 			order_conflict(s->o, now, x, LACKS_ALL, addr, bytes);

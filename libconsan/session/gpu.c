@@ -18,14 +18,6 @@
  * checking overlap only for clusters that recorded so much that this is repaid: 1.5 MiB. */
 #define QUEUE_CHUNKS (1536 * 1024 / RECORD_CHUNK_BYTES)
 
-/* A launch that is being checked. */
-struct gpu_running {
-	struct consan *c;
-	struct check *check;
-	const struct gpu_launch *l;
-	bool queued;               /* the pre-check decodes on one thread and checks on another */
-};
-
 static struct event_sink *on_precheck_begin(void *user, const struct cluster_info *info)
 {
 	const struct gpu_running *f = user;
@@ -115,11 +107,12 @@ static uint32_t shared_end(const struct gpu_launch *l, const struct rewrite_func
 	return f->hidden || (l->shared_dynamic && !dynamic) ? 0 : end;
 }
 
-static struct launch_info describe(struct consan *c, const struct gpu_launch *l,
+static struct launch_info describe(const struct gpu_launch *l,
 	const struct rewrite_func *f, const struct ev_symbol *symbols)
 {
 	uint32_t end = shared_end(l, f, symbols);
-	struct launch_info i = { .kernel = f->func->name, .id = c->launches++,
+	struct launch_info i = { .kernel = f->func->name, .id = l->number - 1,
+		.device = l->device,
 		.shared_static = (end ? end : l->shared) - l->shared_dynamic,
 		.shared_dynamic = l->shared_dynamic, .sm = l->sm,
 		.regs_per_thread = (l->nregs + 7) & ~7u, /* as allocated */
@@ -315,103 +308,121 @@ static void note_identical(struct consan *c, const struct gpu_running *f,
 			gpu_add_clean(m, m->signature[k]);
 }
 
+static struct result_launch running_launch(const struct gpu_launch *l)
+{
+	struct result_launch record = { .id = l->number - 1, .kernel = (char *)l->kernel,
+		.state = LAUNCH_RUNNING, .status = (char *)RESULT_RECORDED };
+	uint64_t ctas = 1, many = 1;
+
+	for (unsigned d = 0; d < 3; d++) {
+		ctas *= l->grid[d];
+		many *= l->cluster[d] ? l->cluster[d] : 1;
+	}
+	record.whole = ctas / many;
+	memcpy(record.grid, l->grid, sizeof record.grid);
+	memcpy(record.block, l->block, sizeof record.block);
+	memcpy(record.cluster, l->cluster, sizeof record.cluster);
+	return record;
+}
+
 static void note_others(struct consan *c, const struct gpu_running *f)
 {
 	char text[400];
 
 	if (!f->l->beside || !check_with_others(f->check))
 		return;
-	snprintf(text, sizeof text, "races between threads of %s on global memory are not reported: other "
-		"work ran beside it, through which its threads may be ordered", f->l->kernel);
-	consan_remark(c, REMARK_NOTE, text);
+	snprintf(text, sizeof text, "races between threads of %s on global memory: other work ran beside it, "
+		"through which its threads may be ordered", f->l->kernel);
+	consan_remark(c, REMARK_NOT_SEEN, text);
 }
 
 /* The launch that gpu_wants() has recorded will not be checked. */
-static void give_up(struct consan *c, const char *kernel)
+static void give_up(struct consan *c, const char *kernel, uint32_t number)
 {
-	const struct result_launch record = { .id = c->launches, .kernel = (char *)kernel,
+	const struct result_launch record = { .id = number - 1, .kernel = (char *)kernel,
 		.state = LAUNCH_DONE, .status = (char *)"unchecked" };
 
-	if (!c->begun)
-		return;
-	c->begun = false;
-	c->launches++;
+	if (number)
+		results_launch(c->records, &record);
+}
+
+void gpu_running_begin(struct gpu_running *f, struct consan *c, const struct gpu_launch *l)
+{
+	*f = (struct gpu_running){ .c = c, .l = l, .func = rewrite_find(l->module->code, l->kernel),
+		.config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
+			.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
+			.global = l->module->code->global, .memory = memory_for(c, l),
+			.found = session_found, .user = c, .aborted = l->fault },
+		.decode = { .code = l->module->code, .sites = l->module->sites, .site = l->module->site,
+			.info = &f->config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk,
+			.incomplete = l->incomplete, .waited = l->waited, .tickets = l->tickets,
+			.ended = l->ended, .fault = l->fault, .skip = l->skip,
+			.jobs = gpu_workers(c), .user = f, .box = on_box, .memory = on_memory,
+			.cluster_begin = on_begin, .cluster_end = on_end } };
+	f->decode.func = f->func;
+	f->decode.grid_order = l->tickets && f->func->orders_grid;
+	f->symbols = symbols_of(l, f->func);
+	f->config.launch = describe(l, f->func, f->symbols);
+	if (c->save)
+		event_writer_launch(c->save, &f->config.launch);
+	f->decode.shared = f->func->reserved ? 0 : shared_end(l, f->func, f->symbols);
+	f->decode.shared_all = l->shared;
+	l->maps->base = decode_params(l->pool);
+}
+
+void gpu_running_end(struct gpu_running *f)
+{
+	const struct gpu_launch *l = f->l;
+	struct result_launch record = running_launch(l);
+	struct consan *c = f->c;
+	char why[320] = "";
+
+	note_others(c, f);
+	note_identical(c, f, &f->decode, &f->result);
+	repair_place(c, l->module->ptx, f->check, UNTRIED_gpu_mode);
+	explain_unchecked(l, f->func, &f->result, why);
+	if (!l->ended && !l->fault)
+		check_timed_out(f->check);
+	session_settle(c, f->check, f->result.refused ? f->result.refused - 1 : UINT32_MAX);
+	session_operation(c, l->op, f->check, f->config.launch.id, l);
+	view_announce(c);
+	check_close(f->check);
+	if (!l->ended)
+		check_memory_idle(c->memory, l->queue, false);
+	if (c->save)
+		event_writer_launch_end(c->save, &f->config.launch, UINT32_MAX, why);
+	memcpy(record.cluster, f->config.launch.cluster, sizeof record.cluster);
+	record.state = LAUNCH_DONE;
+	record.status = l->ended ? "ok" : l->fault ? "fault" : "hang";
 	results_launch(c->records, &record);
+	c->checked++;
+	account(c, l, f->func, &f->result, why);
+	for (size_t k = 0; k < f->func->nsymbols; k++)
+		free((char *)f->symbols[k].name);
+	free(f->symbols);
 }
 
 void gpu_check(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
-	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
-		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
-		.global = l->module->code->global,
-		.found = session_found, .user = c, .aborted = l->fault };
-	struct gpu_running running = { .c = c, .l = l };
-	struct result_launch record = { .kernel = (char *)l->kernel, .state = LAUNCH_RUNNING };
-	struct decode_result r = { 0 };
-	struct ev_symbol *symbols;
-	char why[320] = "";
+	struct gpu_running running;
 	double start;
-	struct decode_launch d = { .code = l->module->code, .sites = l->module->sites, .func = f,
-		.site = l->module->site,
-		.info = &config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk,
-		.incomplete = l->incomplete, .waited = l->waited,
-		.tickets = l->tickets,
-		.grid_order = l->tickets && f && f->orders_grid,
-		.ended = l->ended, .fault = l->fault, .skip = l->skip,
-		.jobs = gpu_workers(c), .user = &running, .box = on_box, .memory = on_memory,
-		.cluster_begin = on_begin, .cluster_end = on_end };
 
 	if (!f) {
-		give_up(c, l->kernel);
+		give_up(c, l->kernel, l->number);
 		return;
 	}
 	if (f->refused) {
-		gpu_unchecked(c, l->kernel, l->queue, f->refused);
+		gpu_unchecked(c, l->kernel, l->number, l->queue, f->refused);
 		return;
 	}
 	pthread_mutex_lock(&c->launching);
-	config.memory = memory_for(c, l);
-	symbols = symbols_of(l, f);
-	config.launch = describe(c, l, f, symbols);
-	record.id = config.launch.id;
-	record.whole = cluster_whole(&config.launch);
-	memcpy(record.grid, config.launch.grid, sizeof record.grid);
-	memcpy(record.block, config.launch.block, sizeof record.block);
-	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
-	c->begun = false;
-	if (c->save)
-		event_writer_launch(c->save, &config.launch);
-	d.shared = f->reserved ? 0 : shared_end(l, f, symbols);
-	d.shared_all = l->shared;
-	l->maps->base = decode_params(l->pool);
+	gpu_running_begin(&running, c, l);
 	start = progress_seconds();
-	run(&running, &config, &d, &r);
+	run(&running, &running.config, &running.decode, &running.result);
 	if (l->cost)
 		l->cost->check = progress_seconds() - start;
-	note_others(c, &running);
-	note_identical(c, &running, &d, &r);
-	repair_place(c, l->module->ptx, running.check, UNTRIED_gpu_mode);
-	explain_unchecked(l, f, &r, why);
-	if (!l->ended && !l->fault)
-		check_timed_out(running.check);
-	session_settle(c, running.check, r.refused ? r.refused - 1 : UINT32_MAX);
-	session_operation(c, l->op, running.check, config.launch.id, l);
-	view_announce(c);
-	check_close(running.check);
-	if (!l->ended)
-		check_memory_idle(c->memory, l->queue, false);
-	if (c->save)
-		event_writer_launch_end(c->save, &config.launch, UINT32_MAX, why);
-	record.state = LAUNCH_DONE;
-	record.status = l->ended ? "ok" : l->fault ? "fault" : "hang";
-	results_launch(c->records, &record);
-	c->checked++;
-	account(c, l, f, &r, why);
-	for (size_t k = 0; k < f->nsymbols; k++)
-		free((char *)symbols[k].name);
-	free(symbols);
+	gpu_running_end(&running);
 	pthread_mutex_unlock(&c->launching);
 }
 
@@ -434,21 +445,29 @@ void gpu_named(struct consan *c, const char *name)
 	results_process(c->records, program_invocation_name, name);
 }
 
-bool gpu_wants(struct consan *c, const char *kernel)
+uint32_t gpu_wants(struct consan *c, const char *kernel)
 {
 	char *demangled = demangle(kernel, NAME_FULL);
-	bool yes;
+	uint32_t number = 0;
 
 	pthread_mutex_lock(&c->launching);
-	yes = session_wants(c, kernel, demangled);
-	if (yes) { /* the process may end while it runs; launches run one after the other */
-		results_launch(c->records, &(struct result_launch){ .id = c->launches,
+	if (session_wants(c, kernel, demangled)) { /* the process may end while it runs */
+		number = ++c->launches;
+		results_launch(c->records, &(struct result_launch){ .id = number - 1,
 			.kernel = (char *)kernel, .state = LAUNCH_RUNNING });
-		c->begun = true;
 	}
 	pthread_mutex_unlock(&c->launching);
 	free(demangled);
-	return yes;
+	return number;
+}
+
+void gpu_begins(struct consan *c, const struct gpu_launch *l)
+{
+	const struct result_launch record = running_launch(l);
+
+	pthread_mutex_lock(&c->launching);
+	results_launch(c->records, &record); /* in the place of gpu_wants()'s */
+	pthread_mutex_unlock(&c->launching);
 }
 
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
@@ -456,7 +475,6 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	give_up(c, kernel);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;
@@ -465,12 +483,12 @@ void gpu_skip(struct consan *c, const char *kernel, uint64_t queue)
 	pthread_mutex_unlock(&c->launching);
 }
 
-void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why)
+void gpu_unchecked(struct consan *c, const char *kernel, uint32_t number, uint64_t queue, const char *why)
 {
 	struct coverage *v;
 
 	pthread_mutex_lock(&c->launching);
-	give_up(c, kernel);
+	give_up(c, kernel, number);
 	check_memory_idle(c->memory, queue, false);
 	v = session_coverage(c, kernel);
 	v->launches++;

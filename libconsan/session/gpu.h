@@ -56,19 +56,22 @@ struct gpu_cost {
 struct gpu_launch {
 	struct gpu_module *module;
 	const char *kernel;
+	uint32_t number;           /* of gpu_wants() */
 	uint32_t grid[3], block[3], cluster[3];
 	bool clustered;            /* the launch or the kernel states cluster dimensions */
 	uint32_t shared;           /* bytes a CTA, all that can be addressed */
 	uint32_t shared_dynamic;   /* of these */
 	uint32_t nregs, sm;
 	bool tickets;
+	uint64_t ticket;           /* record_params.ticket: launches with one counter can be checked together */
+	unsigned device;
 	uint64_t queue;            /* its stream */
 	bool programmatic;         /* it may begin before the launch before it in its stream
 				      has ended */
 	const void *params;        /* the parameter block */
 	struct order_op *op;       /* libconsan/order; or NULL */
 	bool ended;                /* false: it was stopped, by --timeout */
-	bool beside;               /* other work of the program ran while it ran */
+	bool beside;               /* other work ran while it ran, with which it is not checked together */
 	const char *fault;         /* the GPU stopped it: the error that it reported; or NULL */
 	/* Its records, on the host */
 	const void *pool;          /* record.h */
@@ -151,6 +154,19 @@ void gpu_replay_refused(struct consan *c, const char *kernel, const char *why);
 uint64_t gpu_replay_memory(const struct consan *c); /* bytes */
 bool gpu_replays(const struct consan *c);
 
+/* ---- launches that run at the same time (gpu_together.c) ----
+ * The caller makes these calls one at a time. */
+/* A launch begins. */
+void gpu_runs(struct consan *c);
+/* One has ended; l: its records, or NULL if there are none. Checks it; if others that run at the same time
+ * may have synchronized with it through memory, later, together with these. Then calls done(l), until
+ * which all in l stays valid. */
+void gpu_ran(struct consan *c, struct gpu_launch *l, void (*done)(struct gpu_launch *l));
+bool gpu_alone(const struct consan *c);   /* None runs. */
+bool gpu_overlaps(const struct consan *c); /* Several have run since none did. */
+/* Would gpu_ran() check it later? */
+bool gpu_keeps(const struct consan *c, const struct gpu_launch *l);
+
 /* ---- identical clusters ---- */
 /* decode_identical() of the signatures of CTAs. Also skips clusters that are identical to one
  * that was clean in an earlier launch of this shape. Returns how many clusters are skipped;
@@ -171,14 +187,17 @@ void gpu_take_drained(struct gpu_launch *l, const struct drain *d, const struct 
 /* ---- the session ---- */
 /* Adds the GPU's name to the report; the last one counts. */
 void gpu_named(struct consan *c, const char *name);
-/* Is this launch to be checked? Counts it: to be called once a launch. */
-bool gpu_wants(struct consan *c, const char *kernel);
+/* Is this launch to be checked? Counts it: to be called once a launch. Returns its number, which goes to
+ * gpu_check() or gpu_unchecked(), or 0. If the process ends before, the launch counts as not checked. */
+uint32_t gpu_wants(struct consan *c, const char *kernel);
+/* It begins, with this shape. */
+void gpu_begins(struct consan *c, const struct gpu_launch *l);
 /* Do the bytes of two tensor maps, of a driver and by consan_tensormap(), mean the same? */
 bool gpu_same_map(const void *a, const void *b);
 /* A launch in this stream ran, and was not to be checked. */
 void gpu_skip(struct consan *c, const char *kernel, uint64_t queue);
-/* A launch in this stream should have been checked; why it was not. */
-void gpu_unchecked(struct consan *c, const char *kernel, uint64_t queue, const char *why);
+/* A launch in this stream should have been checked; why it was not. number: that of gpu_wants(), or 0. */
+void gpu_unchecked(struct consan *c, const char *kernel, uint32_t number, uint64_t queue, const char *why);
 /* By the GPU's clock, a launch that was checked ran so long. */
 void gpu_timed(struct consan *c, const char *kernel, double seconds);
 /* No earlier launch is still running: the program has waited for all. May be called from any

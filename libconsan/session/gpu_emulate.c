@@ -13,13 +13,12 @@
 
 /* A module has one variable that points at the pool, so launches run one at a time. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t launches;          /* so far; under `turn` */
+static uint32_t *ticket;           /* the next one, of all launches; under `turn` */
 
 struct print {
 	struct consan *c;
 	pthread_mutex_t lock;
 	struct record_params *at;  /* that variable */
-	bool beside;               /* others ran while this one was paused */
 	const _Atomic bool *cut;
 };
 
@@ -27,10 +26,8 @@ static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
 {
 	struct print *p = user;
 	const struct record_params mine = *p->at;
-	const uint64_t before = launches;
 	const enum exec_resume how = session_pause(p->c, &turn, why, changed);
 
-	p->beside |= launches != before;
 	*p->at = mine;
 	return how;
 }
@@ -103,6 +100,8 @@ struct emulation {
 	const struct consan_launch *l;
 	struct gpu_launch g;
 	char *pool;
+	uint64_t bytes;            /* of it */
+	void *params;              /* a copy */
 	char *stage;               /* DRAIN_CHUNKS */
 	struct drain *drain;
 	pthread_t thread;
@@ -187,6 +186,23 @@ static void stop_draining(struct emulation *r)
 		pthread_join(r->thread, NULL);
 }
 
+static void release(struct emulation *r)
+{
+	munmap(r->pool, r->bytes);
+	if (r->g.number)
+		gpu_launch_close(&r->g);
+	order_op_put(r->c->order, r->g.op);
+	drain_close(r->drain);
+	free(r->stage);
+	free(r->params);
+	free(r);
+}
+
+static void checked(struct gpu_launch *l)
+{
+	release((struct emulation *)((char *)l - offsetof(struct emulation, g)));
+}
+
 static void check(struct emulation *r, const struct exec_result *x, uint32_t chunks)
 {
 	const struct record_head *head = (const void *)r->pool;
@@ -209,7 +225,7 @@ static void check(struct emulation *r, const struct exec_result *x, uint32_t chu
 		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters "
 			"were retired\n", g->kernel,
 			(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
-	gpu_check(r->c, g);
+	gpu_ran(r->c, g, checked);
 }
 
 static void describe(struct emulation *r, const struct exec_launch *x, const void *params,
@@ -353,12 +369,16 @@ static struct record_head *open_pool(const struct code *code, uint64_t bytes,
 
 	if (pool == MAP_FAILED)
 		return NULL;
+	if (!ticket) {
+		ticket = base_alloc(sizeof *ticket);
+		exec_mem_add(ticket, sizeof *ticket, MEM_DEVICE, false);
+	}
 	if (!exec_symbol(code->exec, gpu_module_variable(code->gpu), (void **)at, &at_bytes)) {
 		munmap(pool, bytes);
 		return NULL;
 	}
 	exec_mem_add(pool, bytes, MEM_DEVICE, false);
-	pool->next = pool->ticket = 1;
+	pool->next = 1;
 	return pool;
 }
 
@@ -380,7 +400,7 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	struct record_params *at;
 	struct record_head *pool;
 	struct gpu_replay *replay = NULL;
-	bool wanted = gpu_wants(c, l->kernel->info.name);
+	const uint32_t wanted = gpu_wants(c, l->kernel->info.name);
 
 	if (!wanted && l->kernel->module->slices)
 		x.kernel = l->kernel->exec;
@@ -399,11 +419,20 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
 		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
 			gpu_module_tickets(code->gpu, l->kernel->info.name),
-		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks) };
-	*r = (struct emulation){ .c = c, .code = *code, .l = l, .pool = (char *)pool };
-	describe(r, &x, params, at->tickets);
-	r->g.op = op;
+		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks), (uint64_t)(uintptr_t)ticket };
+	if (gpu_alone(c))
+		*ticket = 1;
+	*r = (struct emulation){ .c = c, .code = *code, .l = l, .pool = (char *)pool, .bytes = bytes,
+		.params = base_alloc(l->kernel->info.param_bytes + 1) };
+	if (l->kernel->info.param_bytes)
+		memcpy(r->params, params, l->kernel->info.param_bytes);
+	describe(r, &x, r->params, at->tickets);
+	r->g.op = op ? order_op_get(c->order, op) : NULL;
+	r->g.ticket = (uint64_t)(uintptr_t)ticket;
+	r->g.device = l->kernel->module->device;
+	r->g.number = wanted;
 	if (wanted) {
+		gpu_begins(c, &r->g);
 		gpu_note_unrecorded(c, &r->g);
 		gpu_note_operations(c, true);
 		if (gpu_drains(c))
@@ -420,28 +449,25 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 		print.cut = c->outside.cut();
 		observer.stop = on_stop;
 	}
-	launches++;
+	gpu_runs(c);
 	exec_run(&x, &result);
-	r->g.beside = print.beside;
 	pthread_mutex_destroy(&print.lock);
 	stop_draining(r);
 	if (result.status == EXEC_BAD_LAUNCH || result.status == EXEC_UNSUPPORTED) {
 		err_set(e, result.err.code ? result.err.code : CONSAN_ERR_LAUNCH, result.err.line,
 			result.err.col, "%s", result.err.text);
-		gpu_unchecked(c, l->kernel->info.name, l->queue, result.err.text);
-	} else if (wanted) {
-		check(r, &result, chunks);
-	} else {
+		gpu_unchecked(c, l->kernel->info.name, wanted, l->queue, result.err.text);
+	} else if (!wanted) {
 		gpu_skip(c, l->kernel->info.name, l->queue);
 	}
-	gpu_replay_end(c, replay, &r->g);
 	exec_mem_remove(pool);
-	munmap(pool, bytes);
-	if (wanted)
-		gpu_launch_close(&r->g);
-	drain_close(r->drain);
-	free(r->stage);
-	free(r);
+	if (wanted && result.status != EXEC_BAD_LAUNCH && result.status != EXEC_UNSUPPORTED) {
+		check(r, &result, chunks);
+	} else {
+		gpu_ran(c, NULL, NULL);
+		release(r);
+	}
+	gpu_replay_end(c, replay, NULL); /* all memory is the executor's */
 	c->fault = result.fault;
 	return session_status(result.status);
 }
@@ -456,7 +482,7 @@ enum consan_status gpu_emulate(struct consan *c, const struct consan_launch *l,
 	if (find_code(c, l, &code, e))
 		s = emulate(c, l, &code, params, op, e);
 	else
-		gpu_unchecked(c, l->kernel->info.name, l->queue, e->text);
+		gpu_unchecked(c, l->kernel->info.name, 0, l->queue, e->text);
 	pthread_mutex_unlock(&turn);
 	return s;
 }

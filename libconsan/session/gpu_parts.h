@@ -18,6 +18,22 @@ struct gpu_module {
 	uint32_t nsignatures;
 };
 
+/* A launch that is being checked; not to be moved. */
+struct gpu_running {
+	struct consan *c;
+	struct check *check;
+	const struct gpu_launch *l;
+	const struct rewrite_func *func;
+	struct check_config config;
+	struct decode_launch decode;
+	struct decode_result result;
+	struct ev_symbol *symbols;
+	bool queued;               /* the pre-check decodes on one thread and checks on another */
+};
+/* What gpu_check() does before and after decoding, under consan.launching. */
+void gpu_running_begin(struct gpu_running *f, struct consan *c, const struct gpu_launch *l);
+void gpu_running_end(struct gpu_running *f);
+
 /* In later launches, clusters of this signature are skipped. */
 void gpu_add_clean(struct gpu_module *m, uint64_t signature);
 

@@ -90,6 +90,13 @@ struct consan {
 	bool alone;                /* ... which nothing else can affect */
 	unsigned paused;           /* launches that let others run */
 	/* launches that the next one may run beside; op: a reference */
+	struct {                   /* gpu_together.c: since a launch began when none ran */
+		unsigned running;
+		bool overlap;      /* several have run at the same time */
+		bool incomplete;   /* not all that may synchronize can be checked together */
+		uint64_t bytes;    /* of records that are kept */
+		VEC(struct gpu_kept { struct gpu_launch *l; void (*done)(struct gpu_launch *l); }) kept;
+	} together;
 	VEC(struct launched { uint32_t id; struct order_op *op; }) launched;
 	uint32_t beside;           /* check_beside() of the newest */
 	struct mets *mets;         /* NULL: no grids have met */
@@ -99,7 +106,6 @@ struct consan {
 	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
 	unsigned shard, shards, part, parts;
 	struct number_map replayed; /* --gpu-then-cpu: launches of each kernel and shape that were */
-	bool begun;                /* gpu_wants() has recorded a launch, whose number is `launches` */
 	bool noted_unrecorded;     /* gpu_note_unrecorded() has added its remark */
 	uint64_t matched, checked; /* launches that passed the filters by name, and checked ones */
 };

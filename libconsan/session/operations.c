@@ -81,10 +81,7 @@ void consan_operations_race(struct consan *c, const struct order_report *r)
 
 static void on_unchecked(void *user, const char *why)
 {
-	char text[600];
-
-	snprintf(text, sizeof text, "not checked: %s", why);
-	consan_remark(user, REMARK_NOTE, text);
+	consan_remark(user, REMARK_NOT_SEEN, why);
 }
 
 struct order *consan_order(struct consan *c)
@@ -197,14 +194,30 @@ static void check_parent(struct consan *c, const struct order_op *op, uint32_t n
 	consan_remark(c, REMARK_NOT_SEEN, why);
 }
 
-/* A set of grids begins: the launches of earlier ones are not asked for any more. */
-static void keep_newest(struct consan *c)
+/* In its place: launches that ran at the same time are checked in an order that differs from that of their
+ * numbers. */
+static void keep_launched(struct consan *c, uint32_t id, struct order_op *op)
 {
-	const struct launched newest = c->launched.at[c->launched.n - 1];
+	size_t i;
 
-	while (--c->launched.n)
-		order_op_drop(c->order, c->launched.at[c->launched.n - 1].op);
-	c->launched.at[c->launched.n++] = newest;
+	vec_push(&c->launched, ((struct launched){ 0 }));
+	for (i = c->launched.n - 1; i > 0 && c->launched.at[i - 1].id > id; i--)
+		c->launched.at[i] = c->launched.at[i - 1];
+	c->launched.at[i] = (struct launched){ id, order_op_keep(c->order, op) };
+}
+
+/* A set of grids begins: the launches of earlier ones are not asked for any more. */
+static void forget_others(struct consan *c, uint32_t id)
+{
+	struct launched own = { 0 };
+
+	for (size_t i = 0; i < c->launched.n; i++)
+		if (c->launched.at[i].id == id)
+			own = c->launched.at[i];
+		else
+			order_op_drop(c->order, c->launched.at[i].op);
+	c->launched.n = 0;
+	vec_push(&c->launched, own);
 }
 
 /* Opens the check of a launch, which may run beside earlier ones. */
@@ -217,14 +230,14 @@ struct check *session_check(struct consan *c, const struct check_config *of, str
 	if (!op)
 		return check_open(of);
 	config.before = is_before;
-	vec_push(&c->launched, ((struct launched){ of->launch.id, order_op_keep(c->order, op) }));
+	keep_launched(c, of->launch.id, op);
 	check = check_open(&config);
 	number = check_beside(check);
 	order_op_beside(op, number);
 	if (of->launch.launched)
 		check_parent(c, op, number);
 	if (number && number != c->beside)
-		keep_newest(c);
+		forget_others(c, of->launch.id);
 	c->beside = number ? number : c->beside;
 	return check;
 }

@@ -213,6 +213,7 @@ void consan_close(struct consan *c)
 	check_memory_close(c->memory);
 	session_launches_end(c);
 	vec_free(&c->launched);
+	vec_free(&c->together.kept);
 	met_close(c);
 	order_close(c->order);
 	banks_close(c->banks);

@@ -2,6 +2,8 @@
  * its calls return; the driver prints where each kernel records. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -399,11 +401,138 @@ static void graphs(const char *what)
 	CHECK(cuGraphExecDestroy(run));
 }
 
+/* Two branches, of which the first has one more kernel behind; launched twice, in two streams. The first
+ * kernels of both are of two modules, or the same one. */
+static void branches(bool same)
+{
+	CUgraphNode first, last;
+	CUfunction f[3];
+	CUgraphExec run;
+	CUstream s[2];
+	CUmodule m;
+	CUgraph g;
+
+	context(0);
+	f[0] = load(text, &m);
+	CHECK(cuModuleLoadData(&m, other_kernel));
+	CHECK(cuModuleGetFunction(&f[1], m, "other"));
+	f[2] = load(text, &m);
+	CHECK(cuGraphCreate(&g, 0));
+	first = kernel_node(g, f[0]);
+	last = kernel_node(g, f[2]);
+	CHECK(cuGraphAddDependencies(g, &first, &last, &(CUgraphEdgeData){ 0 }, 1));
+	kernel_node(g, f[!same]);
+	CHECK(cuGraphInstantiate(&run, g, 0));
+	for (int k = 0; k < 2; k++) {
+		CHECK(cuStreamCreate(&s[k], CU_STREAM_NON_BLOCKING));
+		CHECK(cuGraphLaunch(run, s[k]));
+		CHECK(cuStreamSynchronize(s[k]));
+	}
+	CHECK(cuGraphExecDestroy(run));
+	CHECK(cuGraphDestroy(g));
+	printf("ended\n");
+}
+
+/* ---- ends: a process ends, or a thread, while the second kernel runs ---- */
+
+static unsigned (*begun)(void);
+static const char *how;
+static bool by_handler;
+
+static void act(void)
+{
+	if (!strcmp(how, "exit")) exit(3);
+	if (!strcmp(how, "quick_exit")) quick_exit(3);
+	if (!strcmp(how, "_exit")) _exit(3);
+	if (!strcmp(how, "abort")) abort();
+	if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+	if (!strcmp(how, "segv")) raise(SIGSEGV);
+	if (!strcmp(how, "exec")) execl("/bin/sh", "sh", "-c", "exit 6", (char *)NULL);
+	if (!strcmp(how, "fork")) {
+		int status = 0;
+		const pid_t child = fork();
+
+		if (!child)
+			exit(9);
+		waitpid(child, &status, 0);
+		_exit(WIFEXITED(status) && WEXITSTATUS(status) == 9 ? 4 : 5);
+	}
+	if (!strcmp(how, "pthread_exit")) pthread_exit(NULL);
+}
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	act();
+}
+
+static void *in_the_middle(void *launching)
+{
+	while (begun() < 2)
+		usleep(1000);
+	usleep(5000); /* a real driver's call has returned by then */
+	if (by_handler)
+		pthread_kill(*(pthread_t *)launching, SIGUSR1);
+	else
+		act();
+	return NULL;
+}
+
+/* The launching thread has ended: another one launches, and the process ends. */
+static void *launch_again(void *launching)
+{
+	CUmodule m;
+
+	pthread_join(*(pthread_t *)launching, NULL);
+	context(0);
+	launch(load(longer, &m), NULL);
+	exit(4);
+}
+
+static void ends(const char *from)
+{
+	static pthread_t launching;
+	pthread_t t;
+	CUmodule m;
+	CUfunction f;
+
+	begun = (unsigned (*)(void))(intptr_t)dlsym(RTLD_DEFAULT, "fake_begun");
+	by_handler = !strcmp(from, "handler");
+	launching = pthread_self();
+	signal(SIGUSR1, on_signal);
+	context(0);
+	f = load(text, &m);
+	launch(f, NULL);
+	if (!strcmp(how, "pthread_exit") && by_handler)
+		pthread_create(&t, NULL, launch_again, &launching);
+	pthread_create(&t, NULL, in_the_middle, &launching);
+	launch(f, NULL);
+	pause();
+}
+
+/* What programs do before they call CUDA. */
+static void strange(const char *what)
+{
+	CUmodule m;
+
+	if (!strcmp(what, "clearenv"))
+		clearenv();
+	CHECK(cuInit(0));
+	if (!strcmp(what, "close-all"))
+		for (int k = 0; k < 256; k++)
+			close(k);
+	context(0);
+	launch(load(text, &m), NULL);
+	exit(4);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (!strcmp(mode, "strange") && argc > 2)
+		strange(argv[2]);
 	CHECK(cuInit(0));
 	runtime = (void (*)(const char *, const char *, bool, int))(intptr_t)dlsym(RTLD_DEFAULT,
 		"fake_runtime");
@@ -428,6 +557,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "forks")) forks();
 	else if (!strcmp(mode, "container") && argc > 2) container(argv[2]);
 	else if (!strcmp(mode, "graph") && argc > 2) graphs(argv[2]);
+	else if (!strcmp(mode, "ends") && argc > 3) how = argv[2], ends(argv[3]);
+	else if (!strcmp(mode, "branches") && argc > 2) branches(!strcmp(argv[2], "same"));
 	else return 2;
 	return 0;
 }

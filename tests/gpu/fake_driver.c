@@ -12,6 +12,7 @@
 #include "instrument/record/record.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,7 +397,7 @@ API CUresult cuMemFree(CUdeviceptr at)
 	AROUND(cuMemFree_v2, free_block(a.dptr), at);
 }
 
-API CUresult cuMemAllocHost(void **at, size_t bytes)
+static CUresult host_allocated(void **at, size_t bytes)
 {
 	size_t k = 0;
 
@@ -406,6 +407,11 @@ API CUresult cuMemAllocHost(void **at, size_t bytes)
 	pinned[k].at = *at;
 	pinned[k].bytes = bytes;
 	return *at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+API CUresult cuMemAllocHost(void **at, size_t bytes)
+{
+	AROUND(cuMemAllocHost_v2, host_allocated(a.pp, a.bytesize), at, bytes);
 }
 
 static CUresult block_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
@@ -467,7 +473,8 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
 		k++;
 	if (k == COUNT(physical) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	physical[k] = (struct physical){ memfd_create("driver", MFD_CLOEXEC), 1, bytes, 0 };
+	physical[k] = (struct physical){ fcntl(memfd_create("driver", MFD_CLOEXEC), F_DUPFD_CLOEXEC, 3), 1, bytes,
+		0 };
 	*h = k;
 	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
@@ -578,6 +585,11 @@ static CUresult stream_made(CUstream *s, unsigned flags)
 API CUresult cuStreamCreate(CUstream *s, unsigned flags)
 {
 	AROUND(cuStreamCreate, stream_made(a.phStream, a.Flags), s, flags);
+}
+
+API CUresult cuStreamDestroy(CUstream s)
+{
+	AROUND(cuStreamDestroy_v2, (free(a.hStream), CUDA_SUCCESS), s);
 }
 
 API CUresult cuStreamGetFlags(CUstream s, unsigned *flags)

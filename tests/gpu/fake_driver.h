@@ -19,8 +19,13 @@ void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 void add_kernel_time(const char *name, uint32_t call);
 /* For the client: the kernel that waits for it may end. */
 void fake_flag(void);
+/* For the client: how many kernels have begun. */
+unsigned fake_begun(void);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
 void start_recording(const void *params, CUstream s, bool *dead);
+/* The kernels that the next one of the stream comes after, a bit each; and are these over? */
+uint64_t *fake_behind(CUstream s);
+bool fake_over(uint64_t which);
 /* Does a kernel run in this stream? wait: waits until none does. */
 bool still_recording(CUstream s, bool wait);
 /* Calls CUPTI's callback for a driver call, if it is enabled. */

@@ -2,7 +2,7 @@
  * instrumented kernel does; the other threads do nothing.
  *   DRIVER_CHUNKS  how many chunks to write; 0: no records
  *   DRIVER_END     hang: the kernel does not end; fault: the GPU stops it; peer: the first one ends when another
- *                  kernel has begun; host: when the client has called fake_flag() */
+ *                  kernel has begun; host: when the client has called fake_flag(); later: all but the first do not end */
 #include "fake_driver.h"
 
 #include "instrument/record/record.h"
@@ -12,21 +12,45 @@
 #include <string.h>
 #include <unistd.h>
 
+/* By number; others do not run. */
 static struct kernel {
+	uint64_t after;            /* kernels that must be over before, a bit each */
 	struct record_params at;
 	uint32_t clock;
 	CUstream stream;
 	bool *dead;
 	pthread_t thread;
-	bool began, over;
+	bool began;
 	unsigned number;
-} kernels[4];
-static unsigned launches;
+} kernels[64];
+static unsigned launched, launches; /* kernels: launched; begun */
+static uint64_t over;              /* a bit for each kernel */
 static bool flag;
+
+uint64_t *fake_behind(CUstream s)
+{
+	static struct { CUstream stream; uint64_t behind; } known[64];
+	size_t k = 0;
+
+	while (k < COUNT(known) - 1 && known[k].stream != s && (k == 0 || known[k].stream))
+		k++;
+	known[k].stream = s;
+	return &known[k].behind;
+}
+
+bool fake_over(uint64_t which)
+{
+	return !(which & ~__atomic_load_n(&over, __ATOMIC_ACQUIRE));
+}
 
 API void fake_flag(void)
 {
 	__atomic_store_n(&flag, true, __ATOMIC_RELEASE);
+}
+
+API unsigned fake_begun(void)
+{
+	return __atomic_load_n(&launches, __ATOMIC_ACQUIRE);
 }
 
 static void *in_pool(const struct kernel *k, uint64_t at)
@@ -96,10 +120,10 @@ static bool waits(const struct kernel *k)
 	const char *end = getenv("DRIVER_END");
 
 	if (end && !strcmp(end, "peer"))
-		return k->number == 1 && __atomic_load_n(&launches, __ATOMIC_ACQUIRE) == 1;
+		return !k->number && __atomic_load_n(&launches, __ATOMIC_ACQUIRE) == 1;
 	if (end && !strcmp(end, "host"))
 		return !__atomic_load_n(&flag, __ATOMIC_ACQUIRE);
-	return end && !strcmp(end, "hang");
+	return end && (!strcmp(end, "hang") || (!strcmp(end, "later") && k->number));
 }
 
 /* Site 1 is a load from shared memory, site 2 the end of the kernel. */
@@ -110,6 +134,9 @@ static void *run(void *user)
 	struct kernel *of = user;
 	uint32_t chunk = 0;
 
+	while (!fake_over(of->after))
+		usleep(100);
+	__atomic_add_fetch(&launches, 1, __ATOMIC_ACQ_REL);
 	for (unsigned long long k = 0; k < n; k++) {
 		chunk = next_chunk(of, chunk);
 		for (uint32_t unit = 1; chunk && unit < 5; unit++)
@@ -122,23 +149,27 @@ static void *run(void *user)
 	if (chunk)
 		record(of, chunk, 5, 2, 0, 0);
 	close_chunk(of, chunk);
-	__atomic_store_n(&of->over, true, __ATOMIC_RELEASE);
+	__atomic_or_fetch(&over, 1ull << of->number, __ATOMIC_ACQ_REL);
 	return NULL;
 }
 
 void start_recording(const void *params, CUstream s, bool *dead)
 {
-	const unsigned number = __atomic_add_fetch(&launches, 1, __ATOMIC_ACQ_REL);
-	size_t i = 0;
+	const unsigned number = __atomic_fetch_add(&launched, 1, __ATOMIC_ACQ_REL);
+	uint64_t *behind = fake_behind(s);
+	struct kernel *k = &kernels[number % COUNT(kernels)];
 
-	if (!setting("DRIVER_CHUNKS", 0))
+	if (!setting("DRIVER_CHUNKS", 0) || number >= COUNT(kernels))
 		return;
-	while (i < COUNT(kernels) - 1 && kernels[i].began)
-		i++;
-	kernels[i] = (struct kernel){ .stream = s, .dead = dead, .number = number };
-	memcpy(&kernels[i].at, params, sizeof kernels[i].at);
-	if (kernels[i].at.pool)
-		kernels[i].began = !pthread_create(&kernels[i].thread, NULL, run, &kernels[i]);
+	*k = (struct kernel){ .after = *behind, .stream = s, .dead = dead, .number = number };
+	memcpy(&k->at, params, sizeof k->at);
+	*behind = 1ull << number;
+	k->began = k->at.pool && !pthread_create(&k->thread, NULL, run, k);
+	if (k->began)
+		return;
+	/* one that records nothing is over at once */
+	__atomic_add_fetch(&launches, 1, __ATOMIC_ACQ_REL);
+	__atomic_or_fetch(&over, *behind, __ATOMIC_ACQ_REL);
 }
 
 bool still_recording(CUstream s, bool wait)
@@ -150,12 +181,12 @@ bool still_recording(CUstream s, bool wait)
 		struct kernel *k = &kernels[i];
 
 		pthread_mutex_lock(&lock);
-		while (wait && k->began && k->stream == s && !__atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
+		while (wait && k->began && k->stream == s && !fake_over(1ull << i)) {
 			pthread_mutex_unlock(&lock);
 			usleep(100);
 			pthread_mutex_lock(&lock);
 		}
-		if (k->began && k->stream == s && __atomic_load_n(&k->over, __ATOMIC_ACQUIRE)) {
+		if (k->began && k->stream == s && fake_over(1ull << i)) {
 			pthread_join(k->thread, NULL);
 			k->began = false;
 		}

@@ -1,9 +1,16 @@
-/* fake_driver_streams: streams, events, copies and fills of the fake driver, which do nothing. */
+/* fake_driver_streams: events of the fake driver, which stand for kernels; copies and fills, which do
+ * nothing. */
 #include "fake_driver.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
-struct CUevent_st { CUstream stream; };
+struct CUevent_st { uint64_t behind; }; /* the kernels before it */
+
+static uint64_t *behind(CUstream s)
+{
+	return fake_behind((uintptr_t)s < 16 ? NULL : s);
+}
 
 API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
@@ -66,24 +73,29 @@ API CUresult cuEventDestroy(CUevent e)
 
 API CUresult cuEventRecord(CUevent e, CUstream s)
 {
-	AROUND(cuEventRecord, (a.hEvent->stream = a.hStream, CUDA_SUCCESS), e, s);
+	AROUND(cuEventRecord, (a.hEvent->behind = *behind(a.hStream), CUDA_SUCCESS), e, s);
+}
+
+static CUresult waited(const struct CUevent_st *e)
+{
+	while (!fake_over(e->behind))
+		usleep(100);
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventSynchronize(CUevent e)
 {
-	AROUND(cuEventSynchronize, (still_recording((uintptr_t)a.hEvent->stream < 16 ? NULL : a.hEvent->stream,
-		true), CUDA_SUCCESS), e);
+	AROUND(cuEventSynchronize, waited(a.hEvent), e);
 }
 
 API CUresult cuEventQuery(CUevent e)
 {
-	AROUND(cuEventQuery, still_recording((uintptr_t)a.hEvent->stream < 16 ? NULL : a.hEvent->stream, false)
-		? CUDA_ERROR_NOT_READY : CUDA_SUCCESS, e);
+	AROUND(cuEventQuery, fake_over(a.hEvent->behind) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY, e);
 }
 
 API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags)
 {
-	AROUND(cuStreamWaitEvent, CUDA_SUCCESS, s, e, flags);
+	AROUND(cuStreamWaitEvent, (*behind(a.hStream) |= a.hEvent->behind, CUDA_SUCCESS), s, e, flags);
 }
 
 API CUresult cuStreamEndCapture(CUstream s, CUgraph *g)

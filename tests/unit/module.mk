@@ -9,7 +9,7 @@ UNIT_TESTS = $(addprefix tests/unit/, \
 	reports/report reports/formats reports/exports reports/browser \
 	session/consan session/copy session/fallback session/repair session/schedule cli/cli cli/shards \
 	cuda/cuda cuda/async cuda/calls cuda/devices cuda/ends cuda/order cuda/textures cuda/threads \
-	rewrite/instrument rewrite/slice decode/drain decode/refusals inject/inject inject/operations inject/graph_order \
+	rewrite/instrument rewrite/slice decode/drain decode/refusals inject/ends inject/inject inject/operations inject/graph_order \
 	inject/ranges)
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan | $(BUILD)/consan-run
@@ -22,7 +22,7 @@ $(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/schedule: $(addprefix $(BUILD)/tests/cases/harness/,run.o specimen.o)
-$(BUILD)/tests/unit/inject/inject $(BUILD)/tests/unit/inject/operations: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
+$(BUILD)/tests/unit/inject/ends $(BUILD)/tests/unit/inject/inject $(BUILD)/tests/unit/inject/operations: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
 $(BUILD)/tests/unit/rewrite/instrument $(BUILD)/tests/unit/decode/refusals: | $(BUILD)/tests/cases/harness/cases \
 		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/planted_bugs \
 		$(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run

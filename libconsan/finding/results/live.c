@@ -56,8 +56,24 @@ void live_close(struct results_live *v, const char *path)
 		munmap(v, sizeof *v);
 }
 
+static size_t find(const struct results_live *v, uint32_t launch)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(v->launch)
+		&& __atomic_load_n(&v->launch[i].id, __ATOMIC_ACQUIRE) != (uint64_t)launch + 1)
+		i++;
+	return i;
+}
+
 void live_begin(struct results_live *v, uint32_t launch, uint64_t whole)
 {
+	const size_t known = v ? find(v, launch) : 0;
+
+	if (v && known < ARRAY_SIZE(v->launch)) {
+		__atomic_store_n(&v->launch[known].whole, whole, __ATOMIC_RELEASE);
+		return;
+	}
 	for (size_t i = 0; v && i < ARRAY_SIZE(v->launch); i++) {
 		uint64_t none = 0;
 
@@ -68,16 +84,6 @@ void live_begin(struct results_live *v, uint32_t launch, uint64_t whole)
 		__atomic_store_n(&v->launch[i].whole, whole, __ATOMIC_RELEASE);
 		return;
 	}
-}
-
-static size_t find(const struct results_live *v, uint32_t launch)
-{
-	size_t i = 0;
-
-	while (i < ARRAY_SIZE(v->launch)
-		&& __atomic_load_n(&v->launch[i].id, __ATOMIC_ACQUIRE) != (uint64_t)launch + 1)
-		i++;
-	return i;
 }
 
 void live_cluster(struct results_live *v, uint32_t launch)

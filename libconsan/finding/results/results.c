@@ -499,7 +499,10 @@ static void add_interrupted(struct results *r, struct result_launch *l)
 	finding_set_kernel(c.kernel, l->kernel);
 	n = snprintf(c.unchecked, sizeof c.unchecked, "launch %u did not finish: its process "
 		"ended or was stopped while it ran", l->id);
-	if (l->whole)
+	if (l->whole && !strcmp(l->status, RESULT_RECORDED))
+		snprintf(c.unchecked + n, sizeof c.unchecked - (size_t)n, ": 0 of %llu clusters were checked, as "
+			"their records are read when the kernel has ended", (unsigned long long)l->whole);
+	else if (l->whole)
 		snprintf(c.unchecked + n, sizeof c.unchecked - (size_t)n, ": %llu of %llu clusters ended",
 			(unsigned long long)l->done, (unsigned long long)l->whole);
 	results_add_coverage(r, &c);

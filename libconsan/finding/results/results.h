@@ -47,7 +47,8 @@ struct result_launch {
 	uint32_t grid[3], block[3], cluster[3];
 	uint64_t seed;
 	enum launch_state state;
-	char *status;           /* "ok", "fault", ...; "" while it runs */
+	char *status;           /* "ok", "fault", ...; while it runs "" or */
+#define RESULT_RECORDED "recorded" /* it is checked when it has ended */
 	uint64_t done, whole;   /* clusters that have ended, of all; whole is 0 if that is not known */
 };
 

@@ -86,7 +86,7 @@ static void begin(struct simulation *p, uint32_t chunks, uint32_t nctas, uint32_
 	*p = (struct simulation){ .chunks = chunks, .clock = 1 };
 	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
-	*head_of(p) = (struct record_head){ .next = 1, .ticket = 1, .wait_cycles = RECORD_WAIT_CYCLES };
+	*head_of(p) = (struct record_head){ .next = 1, .wait_cycles = RECORD_WAIT_CYCLES };
 	way = access_to(p);
 	p->drain = drain_open(&way, &c);
 }

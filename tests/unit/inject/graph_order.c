@@ -1,4 +1,4 @@
-/* graph_order: an order for the nodes of a graph. */
+/* graph_order: an order for the nodes of a graph, and branches for its steps. */
 #include "instrument/inject/graph_order.h"
 
 #include <criterion/criterion.h>
@@ -74,5 +74,62 @@ Test(graph_order, random)
 		}
 		cr_assert(graph_order(n, edge, made, order));
 		expect_order(n, edge, made, order);
+	}
+}
+
+/* Is `a` before `b`, or the same? */
+static bool reaches(const struct graph_after *after, size_t a, size_t b)
+{
+	bool any = a == b;
+
+	for (size_t k = 0; k < after[b].n && !any; k++)
+		any = after[b].at[k] >= a && reaches(after, a, after[b].at[k]);
+	return any;
+}
+
+static size_t expect_branches(const struct graph_after *after, size_t n)
+{
+	size_t branch[MOST], last[MOST], many = graph_branches(n, after, branch), seen = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		cr_assert(branch[k] <= seen && branch[k] < many);
+		if (branch[k] == seen)
+			seen++;
+		else
+			cr_assert(reaches(after, last[branch[k]], k), "step %zu", k);
+		last[branch[k]] = k;
+	}
+	cr_assert_eq(seen, many);
+	return many;
+}
+
+Test(graph_order, branches)
+{
+	static const size_t zero[] = { 0 }, one_two[] = { 1, 2 }, three[] = { 3 };
+	/* two diamonds, one behind the other: the second one needs no streams of its own */
+	const struct graph_after diamonds[] = { { NULL, 0 }, { zero, 1 }, { zero, 1 }, { one_two, 2 },
+		{ three, 1 }, { three, 1 } };
+	const struct graph_after apart[] = { { NULL, 0 }, { NULL, 0 }, { NULL, 0 } };
+	const struct graph_after line[] = { { NULL, 0 }, { zero, 1 } };
+
+	cr_assert_eq(expect_branches(diamonds, 6), 2);
+	cr_assert_eq(expect_branches(apart, 3), 3);
+	cr_assert_eq(expect_branches(line, 2), 1);
+	cr_assert_eq(expect_branches(NULL, 0), 0);
+}
+
+Test(graph_order, random_branches)
+{
+	for (unsigned round = 0; round < 300; round++) {
+		static size_t list[MOST][4];
+		struct graph_after after[MOST];
+		const size_t n = 1 + draw(24);
+
+		for (size_t k = 0; k < n; k++) {
+			after[k] = (struct graph_after){ list[k], k ? draw(4) : 0 };
+			for (size_t i = 0; i < after[k].n; i++)
+				list[k][i] = draw((uint32_t)k);
+		}
+		expect_branches(after, n);
 	}
 }

@@ -53,13 +53,15 @@ Test(operations, pairs, .timeout = 200)
 	cr_assert_geq(n, 25u);
 }
 
+/* what: arguments of driver_client */
 static int beside(const char *env, const char *what)
 {
 	const char *dir = build_dir();
 
 	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
-		"%s/tests/gpu/driver_client beside %s 2>&1", dir, dir, env, dir, dir, what);
+		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
+		"DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
+		"%s/tests/gpu/driver_client %s 2>&1", dir, dir, env, dir, dir, what);
 }
 
 /* Kernels that wait for another launch, or for the host, end; they are checked unless their records are
@@ -68,17 +70,49 @@ Test(operations, beside, .timeout = 120)
 {
 	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
 		cr_skip_test("consan was built without CUPTI");
-	cr_expect_eq(beside("DRIVER_END=peer", "devices"), 0, "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "beside devices"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "did not end soon"), "%s", output);
 	cr_expect(has(output, "1 of 1 kernel checked"), "%s", output);
-	cr_expect_eq(beside("DRIVER_END=peer", "modules"), 0, "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "beside modules"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "1 of 1 kernel checked"), "%s", output);
-	cr_expect_eq(beside("DRIVER_END=peer", "module"), 67, "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "beside module"), 67, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "are mixed"), "%s", output);
-	cr_expect_eq(beside("DRIVER_END=host", "host"), 0, "%s", output);
+	cr_expect_eq(beside("DRIVER_END=host", "beside host"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "1 of 1 kernel checked"), "%s", output);
-	cr_expect_eq(beside("", "devices"), 0, "%s", output);
+	cr_expect_eq(beside("", "beside devices"), 0, "%s", output);
 	cr_expect_not(has(output, "did not end soon"), "%s", output);
+}
+
+/* The branches of a graph may wait for each other. */
+Test(operations, branches, .timeout = 120)
+{
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	cr_expect_eq(beside("DRIVER_END=peer", "branches two"), 0, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "2 of 2 kernels checked"), "%s", output);
+	cr_expect(has(output, "did not end soon"), "%s", output);
+	cr_expect_eq(beside("DRIVER_END=peer", "branches same"), 67, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "are mixed"), "%s", output);
+	cr_expect_eq(beside("", "branches two"), 0, "%s", output);
+	cr_expect_not(has(output, "did not end soon"), "%s", output);
+}
+
+/* What the host may have ordered by memory is not compared, and the run says so. */
+Test(operations, host, .timeout = 60)
+{
+	static const char *const name[] = { "host_told fixed", "host_tells fixed" };
+
+	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
+		cr_skip_test("consan was built without CUPTI");
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		cr_expect_eq(driven("", name[i]), 0, "%s", output);
+		cr_expect(has(output, "not seen:") && has(output, "may have ordered"), "%s", output);
+	}
+	/* an asynchronous copy from pinned memory, to which host code has access meanwhile */
+	driven("--gpu-global", "pageable fixed");
+	cr_expect(has(output, "not seen:") && has(output, "CS1003"), "%s", output);
+	driven("--gpu-global", "fills fixed");
+	cr_expect_not(has(output, "not seen:"), "%s", output);
 }
 
 /* Both calls with their stacks, streams by name, the missing edge; what is not compared. */

@@ -408,6 +408,68 @@ Test(order, the_host_may_synchronize_by_memory)
 	}
 }
 
+static unsigned not_checked;
+
+static void count_unchecked(void *user, const char *why)
+{
+	(void)user, (void)why;
+	not_checked++;
+}
+
+/* The same where accesses of the host are not told: an operation writes data, before or after the one that
+ * writes the host's flag; another stream's operation reads the data. */
+Test(order, the_host_may_synchronize_unseen)
+{
+	const struct order_range write = { 4096, 64, 0, ORDER_WRITE, 0 }, read = { 4096, 64, 0, 0, 0 };
+	const struct order_range flag = { 8192, 4, 0, ORDER_WRITE | ORDER_STRONG | ORDER_SYSTEM, 0 };
+	const struct order_call call = { .name = "op" };
+
+	for (int late = 0; late < 2; late++) {
+		struct order *o = order_open(&(struct order_config){ .report = keep_rule,
+			.unchecked = count_unchecked });
+		order_line s = order_line_open(o, ORDER_NON_BLOCKING, 0);
+		order_line t = order_line_open(o, ORDER_NON_BLOCKING, 0);
+		struct order_op *op;
+
+		*rule = 0;
+		not_checked = 0;
+		for (int k = 0; k < 2; k++) {
+			op = order_issue(o, s, &call);
+			if (k != late)
+				order_host_unseen(o, op, true, false);
+			order_accesses(o, op, k == late ? &write : &flag, 1);
+			order_op_put(o, op);
+		}
+		op = order_issue(o, t, &call);
+		order_accesses(o, op, &read, 1);
+		order_op_put(o, op);
+		cr_expect_str_eq(rule, late ? "CS1002" : "");
+		cr_expect_eq(not_checked, late ? 0u : 1u);
+		order_close(o);
+	}
+}
+
+/* Grids that are checked together tell their accesses after operations that they are ordered before. */
+Test(order, told_late)
+{
+	const struct order_range write = { 4096, 64, 0, ORDER_WRITE, 0 };
+	const struct order_call call = { .name = "op" };
+
+	for (int ordered = 0; ordered < 2; ordered++) {
+		struct order *o = open_it(false);
+		order_line s = order_line_open(o, ORDER_NON_BLOCKING, 0);
+		order_line t = order_line_open(o, ORDER_NON_BLOCKING, 0);
+		struct order_op *a = order_issue(o, s, &call), *b = order_issue(o, ordered ? s : t, &call);
+
+		order_accesses(o, b, &write, 1);
+		order_accesses(o, a, &write, 1);
+		cr_expect_str_eq(rule, ordered ? "" : "CS1001");
+		order_op_put(o, a);
+		order_op_put(o, b);
+		order_close(o);
+	}
+}
+
 /* The host accesses memory after the issue and before the operation runs. */
 Test(order, operations_that_have_not_run)
 {
