@@ -257,7 +257,7 @@ static const struct finding *const *run_copy(struct copied *x, struct outcome *o
 	c->alone = true;
 	c->control = NULL;
 	c->partial = &x->part;
-	config.launch = session_describe(c, &x->l, c->launches);
+	config.launch = session_describe(c, &x->l, x->g->number);
 	if (!x->part.partial && c->opt.explore)
 		session_explore(c, &x->l, x->g->params, &config, &other);
 	else if (!x->part.partial)
