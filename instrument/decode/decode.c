@@ -116,6 +116,7 @@ void decode_begin(struct dcluster *c)
 void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
+	bool unfinished = false;
 
 	if (c->gather)
 		gather_flush(c);
@@ -128,5 +129,8 @@ void decode_end(struct dcluster *c)
 	model_land_all(c);
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
 		emit_exit(c, k, 0, c->warp[k].all);
+	for (uint32_t k = 0; !c->job->l->ended && k < n && !unfinished; k++)
+		unfinished = c->warp[k].gone != c->warp[k].all;
+	c->result.unfinished += unfinished;
 	hang_report(c);
 }

@@ -251,14 +251,9 @@ void hang_report(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta, left = 0;
 	struct event e = { .kind = EV_HANG, .lanes = FULL };
-	bool all_wait = true, silent = false, unfinished = false;
+	bool all_wait = true, silent = false;
 
-	if (!c->seen)
-		return;
-	for (uint32_t k = 0; k < n && !unfinished; k++)
-		unfinished = c->warp[k].gone != c->warp[k].all;
-	c->result.unfinished += unfinished;
-	if (c->stopped)
+	if (!c->seen || c->stopped)
 		return;
 	for (uint32_t k = 0; k < n; k++) {
 		const struct dwarp *w = &c->warp[k];

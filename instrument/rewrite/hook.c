@@ -20,7 +20,9 @@
 #include "instrument/record/record.h"
 #include "calls.h"
 
-/* The state in local memory: %cs_pos, %cs_failed, %cs_polled, 4 bytes of padding, %cs_seen. */
+/* The state of a lane: %cs_pos, the unit of the pool where its next record begins; %cs_era, the high half of
+ * the clock when it last took space for one; %cs_failed, %cs_polled and %cs_seen, of polls. In local
+ * memory: pos, failed, polled, era, seen. */
 #define STATE_BYTES 32
 
 /* Of the functions that write records. */
@@ -28,7 +30,8 @@
 
 void hook_save_state(struct text *t, bool polls)
 {
-	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n");
+	text_printf(t, "\tst.local.v2.b32 [%%cs_at], {%%cs_pos, %%cs_failed};\n"
+		"\tst.local.b32 [%%cs_at+12], %%cs_era;\n");
 	if (polls)
 		text_printf(t, "\tst.local.b32 [%%cs_at+8], %%cs_polled;\n"
 			"\tst.local.b64 [%%cs_at+16], %%cs_seen;\n");
@@ -36,7 +39,8 @@ void hook_save_state(struct text *t, bool polls)
 
 void hook_load_state(struct text *t, bool polls)
 {
-	text_printf(t, "\tld.local.v2.b32 {%%cs_pos, %%cs_failed}, [%%cs_at];\n");
+	text_printf(t, "\tld.local.v2.b32 {%%cs_pos, %%cs_failed}, [%%cs_at];\n"
+		"\tld.local.b32 %%cs_era, [%%cs_at+12];\n");
 	if (polls)
 		text_printf(t, "\tld.local.b32 %%cs_polled, [%%cs_at+8];\n"
 			"\tld.local.b64 %%cs_seen, [%%cs_at+16];\n");
@@ -44,7 +48,7 @@ void hook_load_state(struct text *t, bool polls)
 
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
 {
-	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_failed;\n");
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_failed;\n");
 	if (polls)
 		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
 	if (state != STATE_PRIVATE)
@@ -53,7 +57,7 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 		text_printf(t, "\tld.param.b64 %%cs_at, [" CALLS_PARAM "];\n");
 		hook_load_state(t, polls);
 	} else {
-		text_printf(t, "\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_failed, 0;\n");
+		text_printf(t, "\tmov.b32 %%cs_pos, 0;\n\tmov.b32 %%cs_era, 0;\n\tmov.b32 %%cs_failed, 0;\n");
 		if (polls)
 			text_printf(t, "\tmov.b32 %%cs_polled, 0;\n\tmov.b64 %%cs_seen, 0;\n");
 	}
@@ -249,16 +253,22 @@ static void take_chunk(struct text *t, const struct hook *h)
 }
 
 /* Makes the leader take a new chunk if the current one has less than n units left; a position that
- * is a multiple of a chunk's units has none. n: a register or a number. */
+ * is a multiple of a chunk's units has none. n: a register or a number. Records have the low half of the
+ * clock, which a reader extends from one to the next. So a chunk ends when the high half changes, and begins
+ * with the whole clock: a warp may wait for longer than the low half counts, two seconds. */
 static void reserve(struct text *t, const struct hook *h, const char *n)
 {
 	if (h->drains)
 		read_clock(t);
 	text_printf(t,
+		"\tmov.u32 %%cs_u, %%clock_hi;\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_era;\n"
+		"\t@%%cs_lead mov.b32 %%cs_era, %%cs_u;\n"
 		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
 		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
 		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
-		"\tsetp.gt.and.u32 %%cs_q, %%cs_t, %u, %%cs_lead;\n"
+		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@!%%cs_q bra $CSR%u;\n",
 		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - 1 - h->reserve, h->label);
 	take_chunk(t, h);
@@ -519,17 +529,19 @@ static void print_function(struct text *t, const struct hook *h)
 {
 	const unsigned words = h->words + h->conflict.words;
 
-	text_printf(t, "(.param .b32 consan_site, .param .b32 consan_pos");
+	text_printf(t, "(.param .b32 consan_site, .param .b64 consan_pos");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, ", .param .b32 consan_v%u", k);
-	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_site;\n");
+	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_site;\n");
 	hook_registers(t, words);
 	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n"
-		"\tld.param.b32 %%cs_pos, [consan_pos];\n");
+		"\tld.param.b64 %%cs_e, [consan_pos];\n"
+		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
 	record(t, h);
-	text_printf(t, "\tst.param.b32 [consan_next], %%cs_pos;\n\tret;\n}\n");
+	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
+		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
 }
 
 /* The number of the function that writes such records. */
@@ -557,22 +569,24 @@ static void call_function(struct text *t, const struct hook *h)
 	const unsigned words = h->words + h->conflict.words;
 	const size_t k = function_of(h->functions, h);
 
-	text_printf(t, "\t{ .param .b32 consan_next, consan_site, consan_pos;\n");
+	text_printf(t, "\t{ .param .b64 consan_next, consan_pos;\n\t.param .b32 consan_site;\n\t.reg .b64 %%cs_both;\n");
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, "\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %s%u;\n", v, v,
 			h->prefix, v);
 	text_printf(t, "\tst.param.b32 [consan_site], %s;\n"
-		"\tst.param.b32 [consan_pos], %%cs_pos;\n"
+		"\tmov.b64 %%cs_both, {%%cs_pos, %%cs_era};\n"
+		"\tst.param.b64 [consan_pos], %%cs_both;\n"
 		"\tcall (consan_next), " NAME "%zu, (consan_site, consan_pos", h->word, k);
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, ", consan_v%u", v);
-	text_printf(t, ");\n\tld.param.b32 %%cs_pos, [consan_next];\n\t}\n");
+	text_printf(t, ");\n\tld.param.b64 %%cs_both, [consan_next];\n"
+		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_both;\n\t}\n");
 }
 
 void hook_functions(struct text *t, const struct hook_functions *all)
 {
 	for (size_t k = 0; k < all->n; k++)
-		text_printf(t, ".func (.param .b32 consan_next) " NAME "%zu%.*s", k, (int)all->at[k].n,
+		text_printf(t, ".func (.param .b64 consan_next) " NAME "%zu%.*s", k, (int)all->at[k].n,
 			all->at[k].at);
 }
 

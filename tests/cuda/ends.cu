@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OK(call) do { if ((call) != cudaSuccess) { printf("%s failed\n", #call); _exit(98); } } while (0)
+#define OK(call) do { const cudaError_t error = (call); if (error != cudaSuccess) { \
+	printf("%s: %s\n", #call, cudaGetErrorName(error)); fflush(stdout); _exit(98); } } while (0)
 
 __global__ void racy(int *out)
 {

@@ -148,9 +148,13 @@ Test(ends, instrumented, .timeout = 200)
 				continue;
 			snprintf(words, sizeof words, "--backend=gpu-emulated --error-exitcode=0 ./ends %s %s "
 				"during", h->name, where[i]);
-			expect(words, h->status, "did not finish");
-			cr_assert(has(output, "CS102") && has(output, ": 0 of 4 clusters were checked"), "%s",
-				output);
+			expect(words, h->status, "CS102");
+			/* a handler ends the launch before it ends its thread */
+			if (!strcmp(h->name, "pthread_exit"))
+				cr_assert(has(output, ": 0 of 4 clusters ended"), "%s", output);
+			else
+				cr_assert(has(output, "did not finish") && has(output, ": 0 of 4 clusters were checked"),
+					"%s", output);
 		}
 	}
 	expect("--backend=gpu-emulated --timeout=0.3 --error-exitcode=0 ./ends return stays during", CONTINUES,

@@ -780,9 +780,9 @@ Test(exec, unsupported_instruction_says_where)
 {
 	struct run u = { .block = 32 };
 
-	go(&u, ENTRY1 "sured.b.1d.add.u32.trap [%rd3, {%r1}], %r2;\nret;\n}\n");
+	go(&u, ENTRY1 "tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, %rd2, {%r5}];\nret;\n}\n");
 	cr_assert_eq(u.r.status, EXEC_UNSUPPORTED);
-	cr_assert(strstr(u.r.err.text, "reductions on surfaces are not supported"), "%s", u.r.err.text);
+	cr_assert(strstr(u.r.err.text, "a texture with a sampler of its own"), "%s", u.r.err.text);
 	done(&u);
 }
 

@@ -12,7 +12,7 @@ static int driven(const char *env, const char *client)
 
 	if (shell("test -e %s/libconsan-gpu.so", dir))
 		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
 		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_CHUNKS=3 COLUMNS=400 %s timeout -k 1 60 "
 		"%s/consan-run --backend=gpu --no-global --error-exitcode=0 --allow-unchecked "
 		"%s/tests/gpu/driver_client %s 2>&1 </dev/null", dir, dir, env, dir, dir, client);

@@ -11,7 +11,7 @@ static int replayed(const char *options, const char *args)
 
 	if (shell("test -e %s/libconsan-gpu.so", dir))
 		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
 		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu --no-source "
 		"--code-cache=none --report=-.json %s %s/tests/gpu/replay_client %s", dir, dir, dir, options, dir, args);
 }
@@ -30,7 +30,7 @@ static void choose(const char *options, const char *program, const char *device)
 {
 	const char *dir = build_dir();
 
-	shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_NVJITLINK=/nowhere "
+	shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
 		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=auto %s --allow-unchecked "
 		"--report=-.json --code-cache=none %s/tests/gpu/%s race 2>/dev/null", dir, dir, dir, options, dir,
 		program);
