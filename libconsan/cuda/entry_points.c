@@ -50,7 +50,7 @@ static int unsupported(const char *name, atomic_flag *reported)
 #define AS(name, as) \
 	VISIBLE int name(void); \
 	__asm__(".text\n.globl " #name "\n.type " #name ", @function\n" \
-		#name ": jmp " #as "@PLT\n.size " #name ", . - " #name "\n");
+		#name ":\n.cfi_startproc\njmp " #as "@PLT\n.cfi_endproc\n.size " #name ", . - " #name "\n");
 
 /* In this call, stream 0 is the per-thread default stream (stream_of()). A call of the function with the
  * same arguments: those in registers are left alone, and as many words of the stack are copied as any of

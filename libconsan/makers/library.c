@@ -155,7 +155,7 @@ struct replacement { const char *name; enum library library; void *copy[COPIES];
 /* __name_MAJOR_MINOR; a jump, so that the arguments stay as they are */
 #define ALIAS(name, version) \
 	__asm__(".text\n.globl __" #name "_" #version "\n.type __" #name "_" #version ", @function\n" \
-		"__" #name "_" #version ": jmp " #name "@PLT\n");
+		"__" #name "_" #version ":\n.cfi_startproc\njmp " #name "@PLT\n.cfi_endproc\n");
 #define VERSIONS_OF(name, major) \
 	ALIAS(name, major##_0) ALIAS(name, major##_1) ALIAS(name, major##_2) ALIAS(name, major##_3) \
 	ALIAS(name, major##_4) ALIAS(name, major##_5) ALIAS(name, major##_6) ALIAS(name, major##_7) \
@@ -227,12 +227,15 @@ void *replacement(void *handle, const char *name)
 }
 
 /* The linker exports it as dlsym(). That depends on its caller if the handle is RTLD_NEXT or
- * RTLD_DEFAULT: so the real one is entered by a jump, with the caller's return address. */
+ * RTLD_DEFAULT: so the real one is entered by a jump, with the caller's return address. A handler of a signal may
+ * unwind the stack from any place in it. */
 __asm__(".text\n.globl makers_dlsym\n.type makers_dlsym, @function\n"
-	"makers_dlsym:\n"
-	"\tpush %rdi\n\tpush %rsi\n\tsub $8, %rsp\n"
+	"makers_dlsym:\n\t.cfi_startproc\n"
+	"\tpush %rdi\n\t.cfi_adjust_cfa_offset 8\n\tpush %rsi\n\t.cfi_adjust_cfa_offset 8\n"
+	"\tsub $8, %rsp\n\t.cfi_adjust_cfa_offset 8\n"
 	"\tcall replacement\n"
-	"\tadd $8, %rsp\n\tpop %rsi\n\tpop %rdi\n"
+	"\tadd $8, %rsp\n\t.cfi_adjust_cfa_offset -8\n\tpop %rsi\n\t.cfi_adjust_cfa_offset -8\n"
+	"\tpop %rdi\n\t.cfi_adjust_cfa_offset -8\n"
 	"\ttest %rax, %rax\n\tjz 1f\n\tret\n"
-	"1:\tjmp *real_dlsym(%rip)\n"
+	"1:\tjmp *real_dlsym(%rip)\n\t.cfi_endproc\n"
 	".size makers_dlsym, . - makers_dlsym\n");
