@@ -5,6 +5,7 @@
 #include "operations.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* cuda.h maps these names to newer versions; here each one is meant. */
@@ -186,17 +187,82 @@ NOT_FOLLOWED(cuMemcpy3DBatchAsync_v2_ptsz, CU_STREAM_PER_THREAD)
 NOT_FOLLOWED(cuMemBatchDecompressAsync, CU_STREAM_LEGACY)
 NOT_FOLLOWED(cuMemBatchDecompressAsync_ptsz, CU_STREAM_PER_THREAD)
 
-/* Code of the host: what it accesses is not recorded, but it has its place in the stream. */
-static void host_function(const struct inject_call *c, CUstream s)
+/* ---- functions of the host ---- */
+
+/* A function that a stream calls. What it accesses is not recorded, but it has its place in the stream, and
+ * when it begins, the host knows what it waited for: it may set a flag for other threads. So ours is called
+ * instead, and calls the program's. */
+struct host_call {
+	struct order_op *op;       /* a reference */
+	CUhostFn function;         /* one of the two */
+	CUstreamCallback callback;
+	void *user;
+};
+static _Thread_local struct host_call *replaced; /* between the begin and the end of the driver's call */
+
+static struct host_call take_call(void *user)
 {
-	if (c->succeeded && !inject_capturing(s))
-		operations_close(operations_open(operations_issue(s, c->name, NULL)));
+	const struct host_call call = *(struct host_call *)user;
+
+	free(user);
+	order_host_runs(operations_order(), call.op);
+	order_op_put(operations_order(), call.op);
+	return call;
 }
 
-HANDLER(cuLaunchHostFunc, host_function(c, OWN(CU_STREAM_LEGACY)))
-HANDLER(cuLaunchHostFunc_ptsz, host_function(c, OWN(CU_STREAM_PER_THREAD)))
-HANDLER(cuStreamAddCallback, host_function(c, OWN(CU_STREAM_LEGACY)))
-HANDLER(cuStreamAddCallback_ptsz, host_function(c, OWN(CU_STREAM_PER_THREAD)))
+static void CUDA_CB run_function(void *user)
+{
+	const struct host_call call = take_call(user);
+
+	call.function(call.user);
+}
+
+static void CUDA_CB run_callback(CUstream s, CUresult r, void *user)
+{
+	const struct host_call call = take_call(user);
+
+	call.callback(s, r, call.user);
+}
+
+/* function, callback, user: the call's arguments; one of the first two is NULL. */
+static void host_function(const struct inject_call *c, CUstream s, CUhostFn *function,
+	CUstreamCallback *callback, void **user)
+{
+	struct order_op *op;
+
+	if (!c->enter) {
+		if (!c->succeeded && replaced) {
+			order_op_put(operations_order(), replaced->op);
+			free(replaced);
+		}
+		replaced = NULL;
+		return;
+	}
+	replaced = NULL;
+	if (inject_capturing(s) || !*(function ? (void **)function : (void **)callback))
+		return;
+	op = operations_issue(s, c->name, NULL);
+	replaced = base_alloc(sizeof *replaced);
+	*replaced = (struct host_call){ order_op_get(operations_order(), op), function ? *function : NULL,
+		callback ? *callback : NULL, *user };
+	operations_close(operations_open(op));
+	if (function)
+		*function = run_function;
+	else
+		*callback = run_callback;
+	*user = replaced;
+}
+
+/* The driver takes its arguments from these. */
+#define FUNCTION host_function(c, s, (CUhostFn *)(uintptr_t)&p->fn, NULL, (void **)(uintptr_t)&p->userData)
+#define CALLBACK host_function(c, s, NULL, (CUstreamCallback *)(uintptr_t)&p->callback, \
+	(void **)(uintptr_t)&p->userData)
+VERSIONS(cuLaunchHostFunc, _ptsz, CUstream s = OWN(CU_STREAM_LEGACY); FUNCTION,
+	CUstream s = OWN(CU_STREAM_PER_THREAD); FUNCTION)
+VERSIONS(cuStreamAddCallback, _ptsz, CUstream s = OWN(CU_STREAM_LEGACY); CALLBACK,
+	CUstream s = OWN(CU_STREAM_PER_THREAD); CALLBACK)
+#undef FUNCTION
+#undef CALLBACK
 
 /* ---- stream memory operations ---- */
 

@@ -349,9 +349,13 @@ API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **para
 	AROUND(cuLaunchKernelEx, run_kernel(a.f, a.config->hStream), c, f, params, extra);
 }
 
-API CUresult cuLaunchHostFunc(CUstream s, CUhostFn f, void *user)
+static CUresult run_function(CUhostFn f, void *user)
 {
-	(void)s;
 	f(user);
 	return CUDA_SUCCESS;
+}
+
+API CUresult cuLaunchHostFunc(CUstream s, CUhostFn f, void *user)
+{
+	AROUND(cuLaunchHostFunc, run_function(a.fn, a.userData), s, f, user);
 }

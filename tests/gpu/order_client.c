@@ -106,6 +106,18 @@ CASE(pageable, CS1001)
 	if (fixed) join(s, s_free);
 	fill(a, s_free);
 }
+static void CUDA_CB set_flag(void *flag) { *(volatile int *)flag = 1; }
+CASE(host_function, CS1001) /* when it begins, other threads may know what it waited for */
+{
+	static volatile int flag;
+
+	if (fixed) fill(a, s);
+	CHECK(cuLaunchHostFunc(s, set_flag, (void *)&flag));
+	if (!fixed) fill(a, s);
+	while (!flag)
+		;
+	fill(a, t);
+}
 CASE(host_told, CS1001) /* by a word that the host reads; what it reads is not seen */
 {
 	const CUdeviceptr flag = (CUdeviceptr)(uintptr_t)pinned;
@@ -233,7 +245,8 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 #define C(name) { #name, name }
 	C(fills), C(fill_copy), C(named), C(in_one_stream), C(host_waits), C(host_asks), C(host_waits_device),
 	C(host_waits_event), C(host_asks_event), C(event_early), C(event_unrecorded), C(legacy),
-	C(legacy_first), C(per_thread), C(planes), C(pageable), C(host_told), C(host_tells), C(memory_released), C(free_in_use),
+	C(legacy_first), C(per_thread), C(planes), C(pageable), C(host_function), C(host_told),
+	C(host_tells), C(memory_released), C(free_in_use),
 	C(use_after_free), C(use_before_allocation), C(memory_reused), C(graph_nodes), C(graph_through_empty),
 	C(graph_stream), C(graph_twice), C(capture_unjoined), C(devices), C(legacy_of_devices),
 };
