@@ -369,7 +369,8 @@ struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *g,
 	}
 	describe(&x, in);
 	region = base_alloc((in->nregions + 1) * sizeof *region);
-	memcpy(region, in->region, in->nregions * sizeof *region);
+	if (in->nregions)
+		memcpy(region, in->region, in->nregions * sizeof *region);
 	qsort(region, in->nregions, sizeof *region, by_address);
 	sample = choose_sample(ctas / per, most / per ? most / per : 1, &x.part.n);
 	x.part.sample = sample;
