@@ -1,24 +1,15 @@
 /* driver_client: a CUDA program to run with the fake driver: `driver_client MODE`. It prints what
  * its calls return; the driver prints where each kernel records. */
-#include <cuda.h>
+#include "client.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(call) do { \
-		CUresult r_ = (call); \
-		if (r_) { \
-			printf("%s: error %d\n", #call, r_); \
-			exit(1); \
-		} \
-	} while (0)
 
 #define PTX(kernel, variable) ".version 8.0\n.target sm_90\n.address_size 64\n" \
 	".visible .entry " kernel "()\n{\n\t.shared .b32 " variable ";\n\t.reg .b32 %r;\n" \

@@ -26,7 +26,7 @@ $(BUILD)/tests/gpu/driver/libcuda.so.1 $(BUILD)/tests/gpu/old/libcuda.so.1: test
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g -fPIC -shared -fvisibility=hidden $(WARN) -I. $(CFLAGS_DRIVER) \
 		-isystem $(CUDA_HOME)/include -isystem $(CUDA_HOME)/extras/CUPTI/include -Wl,-soname,libcuda.so.1 -o $@ $(filter %.c,$^)
-$(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/order_client $(BUILD)/tests/gpu/replay_client: $(BUILD)/tests/gpu/%: tests/gpu/%.c
+$(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/order_client $(BUILD)/tests/gpu/replay_client: $(BUILD)/tests/gpu/%: tests/gpu/%.c tests/gpu/client.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O1 -g $(WARN) -I. -isystem $(CUDA_HOME)/include -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/gpu/sm_90a.fatbin: tests/cuda/small.cu

@@ -1,23 +1,14 @@
 /* order_client: pairs for the rules CS10xx, to run with the fake driver: `order_client CASE racy|fixed`.
- * A comment after each case names the rule of the racy form. */
-#include <cuda.h>
+ * CASE names the rule of the racy form. */
+#include "client.h"
+
 #if __has_include(<nvtx3/nvToolsExtCuda.h>)
 #include <nvtx3/nvToolsExtCuda.h>
 #else
 #define nvtxNameCuStreamA(stream, name)
 #endif
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(call) do { \
-		CUresult r_ = (call); \
-		if (r_) { \
-			printf("%s: error %d\n", #call, r_); \
-			exit(1); \
-		} \
-	} while (0)
 
 enum { N = 1000, BYTES = 4 * N };
 

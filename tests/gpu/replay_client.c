@@ -1,19 +1,10 @@
 /* replay_client: a CUDA program to run with the fake driver, whose kernels do nothing:
  * `replay_client KERNEL [CTAS]`. What a report has of its kernels comes from their replay on the CPU. */
-#include <cuda.h>
+#include "client.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(call) do { \
-		CUresult r_ = (call); \
-		if (r_) { \
-			printf("%s: error %d\n", #call, r_); \
-			exit(1); \
-		} \
-	} while (0)
 
 /* The fake driver gives all variables of a module the same 64 bytes. Both have the address of `data`,
  * whose first word is 42 and which lies behind two pointers: that of the parameter is in `list`. */

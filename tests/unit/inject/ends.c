@@ -1,6 +1,7 @@
 /* ends: how programs end in GPU mode, with a fake driver. However they do, they end as without consan, what
  * was found is reported, and the launch that did not end counts as not checked. */
 #include "tests/common/ended.h"
+#include "tests/common/fake_gpu.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -10,12 +11,10 @@ static int driven(const char *env, const char *client)
 {
 	const char *dir = build_dir();
 
-	if (shell("test -e %s/libconsan-gpu.so", dir))
-		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
-		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_CHUNKS=3 COLUMNS=400 %s timeout -k 1 60 "
+	needs_gpu_mode();
+	return shell("%s DRIVER_CHUNKS=3 COLUMNS=400 %s timeout -k 1 60 "
 		"%s/consan-run --backend=gpu --no-global --error-exitcode=0 --allow-unchecked "
-		"%s/tests/gpu/driver_client %s 2>&1 </dev/null", dir, dir, env, dir, dir, client);
+		"%s/tests/gpu/driver_client %s 2>&1 </dev/null", fake_gpu("driver"), env, dir, dir, client);
 }
 
 static struct how { char name[16]; int status; } hows[] = {

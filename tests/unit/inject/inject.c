@@ -1,7 +1,7 @@
 /* inject: the library that --backend=gpu brings into a program, with a fake driver
  * (tests/gpu/fake_driver.c): contexts and modules are created and destroyed, and the environment
  * has faults. The program continues in all cases, and the report names what was not done. */
-#include "tests/common/shell.h"
+#include "tests/common/fake_gpu.h"
 #include "libconsan/origin/origin.h"
 
 #include <criterion/criterion.h>
@@ -19,12 +19,10 @@ static int driven(const char *env, const char *options, const char *driver, cons
 {
 	const char *dir = build_dir();
 
-	if (shell("test -e %s/libconsan-gpu.so", dir))
-		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/%s "
-		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s %s/consan-run --backend=gpu "
+	needs_gpu_mode();
+	return shell("%s %s %s/consan-run --backend=gpu "
 		"--no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
-		dir, driver, dir, env, dir, options, dir, args);
+		fake_gpu(driver), env, dir, options, dir, args);
 }
 
 static unsigned times(const char *what)
@@ -175,9 +173,8 @@ Test(inject, library_kernels, .timeout = 60)
 	RUNS(67, "", "--library-kernels=ignore", "driver", "cubin");
 	cr_assert_eq(shell("cp %s/tests/gpu/driver_client %s/tests/gpu/libcublas_client", dir, dir), 0);
 	for (unsigned ignored = 0; ignored < 2; ignored++)
-		cr_expect_eq(shell("env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-			"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu %s "
-			"%s/tests/gpu/libcublas_client cubin 2>&1", dir, dir, dir,
+		cr_expect_eq(shell("%s %s/consan-run --backend=gpu %s "
+			"%s/tests/gpu/libcublas_client cubin 2>&1", fake_gpu("driver"), dir,
 			ignored ? "--library-kernels=ignore" : "", dir), ignored ? 0 : 67, "%s", output);
 }
 

@@ -1,7 +1,7 @@
 /* operations: races between operations in GPU mode, by the pairs of programs in
  * tests/gpu/order_client.c and a fake driver. */
+#include "tests/common/fake_gpu.h"
 #include "tests/common/find.h"
-#include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>
@@ -12,9 +12,9 @@ static int driven(const char *options, const char *args)
 {
 	const char *dir = build_dir();
 
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 DRIVER_DEVICES=2 timeout 20 "
-		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1", dir, dir, dir, options, dir, args);
+	return shell("%s DRIVER_DEVICES=2 timeout 20 "
+		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1",
+		fake_gpu("driver"), dir, options, dir, args);
 }
 
 /* The racy form has a finding of this rule, the fixed one has none. */
@@ -40,8 +40,7 @@ Test(operations, pairs, .timeout = 200)
 	char line[512], name[64], rule[16];
 	unsigned n = 0;
 
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	cr_assert(in);
 	while (fgets(line, sizeof line, in)) {
 		if (sscanf(line, "CASE(%63[a-z_], %15[A-Z0-9])", name, rule) != 2)
@@ -58,18 +57,15 @@ static int beside(const char *env, const char *what)
 {
 	const char *dir = build_dir();
 
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver "
-		"CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 "
-		"DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
-		"%s/tests/gpu/driver_client %s 2>&1", dir, dir, env, dir, dir, what);
+	return shell("%s DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
+		"%s/tests/gpu/driver_client %s 2>&1", fake_gpu("driver"), env, dir, dir, what);
 }
 
 /* Kernels that wait for another launch, or for the host, end; they are checked unless their records are
  * mixed. */
 Test(operations, beside, .timeout = 120)
 {
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	cr_expect_eq(beside("DRIVER_END=peer", "beside devices"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "did not end soon"), "%s", output);
 	cr_expect(has(output, "1 of 1 kernel checked"), "%s", output);
@@ -86,8 +82,7 @@ Test(operations, beside, .timeout = 120)
 /* The branches of a graph may wait for each other. */
 Test(operations, branches, .timeout = 120)
 {
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	cr_expect_eq(beside("DRIVER_END=peer", "branches two"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "2 of 2 kernels checked"), "%s", output);
 	cr_expect(has(output, "did not end soon"), "%s", output);
@@ -102,8 +97,7 @@ Test(operations, host, .timeout = 60)
 {
 	static const char *const name[] = { "host_told fixed", "host_tells fixed" };
 
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		cr_expect_eq(driven("", name[i]), 0, "%s", output);
 		cr_expect(has(output, "not seen:") && has(output, "may have ordered"), "%s", output);
@@ -118,8 +112,7 @@ Test(operations, host, .timeout = 60)
 /* Both calls with their stacks, streams by name, the missing edge; what is not compared. */
 Test(operations, report, .timeout = 60)
 {
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	cr_assert_eq(driven("", "fill_copy racy"), 66, "%s", output);
 	cr_expect(has(output, "cuMemsetD32Async in stream 2"), "%s", output);
 	cr_expect(has(output, "cuMemcpyDtoDAsync in stream 1"), "%s", output);

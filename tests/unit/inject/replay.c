@@ -1,5 +1,5 @@
 /* replay: --gpu-then-cpu with a fake driver, whose kernels do nothing (tests/gpu/replay_client.c). */
-#include "tests/common/shell.h"
+#include "tests/common/fake_gpu.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -9,11 +9,10 @@ static int replayed(const char *options, const char *args)
 {
 	const char *dir = build_dir();
 
-	if (shell("test -e %s/libconsan-gpu.so", dir))
-		cr_skip_test("consan was built without CUPTI");
-	return shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
-		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=gpu --no-source "
-		"--code-cache=none --report=-.json %s %s/tests/gpu/replay_client %s", dir, dir, dir, options, dir, args);
+	needs_gpu_mode();
+	return shell("%s %s/consan-run --backend=gpu --no-source "
+		"--code-cache=none --report=-.json %s %s/tests/gpu/replay_client %s", fake_gpu("driver"), dir, options, dir,
+		args);
 }
 
 static bool has(const char *what)
@@ -30,17 +29,15 @@ static void choose(const char *options, const char *program, const char *device)
 {
 	const char *dir = build_dir();
 
-	shell("unset BXFI_MAP; env LD_LIBRARY_PATH=%s/tests/gpu/driver CONSAN_PTXAS=/nowhere CONSAN_NVJITLINK=/nowhere "
-		"CONSAN_CUPTI=%s/tests/gpu/driver/libcuda.so.1 %s/consan-run --backend=auto %s --allow-unchecked "
-		"--report=-.json --code-cache=none %s/tests/gpu/%s race 2>/dev/null", dir, dir, dir, options, dir,
+	shell("%s %s/consan-run --backend=auto %s --allow-unchecked "
+		"--report=-.json --code-cache=none %s/tests/gpu/%s race 2>/dev/null", fake_gpu("driver"), dir, options, dir,
 		program);
 	HAS(device);
 }
 
 Test(replay, chooses, .timeout = 120)
 {
-	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+	needs_gpu_mode();
 	choose("", "suits_client", "(emulated)");
 	choose("--no-global", "suits_client", "fake GPU 0");
 	choose("--gpu-then-cpu", "suits_client", "fake GPU 0");
