@@ -119,7 +119,32 @@ static struct device_event *event_at(const struct device_grid *g, uint64_t handl
 
 /* ---- launches ---- */
 
-/* Copies and fills are kernels, as in libcudadevrt. */
+/* Copies and fills are kernels, as in libcudadevrt. Their threads share the bytes of each row: for %d8 below
+ * the height %d5, for %d9 below the width %d4. %d0: the row that is written, %d1 bytes from the next one. */
+#define EACH_BYTE \
+	"	mov.u32 %r0, %tid.x;\n" \
+	"	mov.u32 %r1, %ntid.x;\n" \
+	"	cvt.u64.u32 %d6, %r0;\n" \
+	"	cvt.u64.u32 %d7, %r1;\n" \
+	"	mov.u64 %d8, 0;\n" \
+	"row:\n" \
+	"	setp.ge.u64 %p0, %d8, %d5;\n" \
+	"	@%p0 bra end;\n" \
+	"	mov.u64 %d9, %d6;\n" \
+	"byte:\n" \
+	"	setp.ge.u64 %p1, %d9, %d4;\n" \
+	"	@%p1 bra next;\n"
+#define NEXT_ROW \
+	"	add.u64 %d9, %d9, %d7;\n" \
+	"	bra byte;\n" \
+	"next:\n" \
+	"	add.u64 %d0, %d0, %d1;\n"
+#define END_ROWS \
+	"	add.u64 %d8, %d8, 1;\n" \
+	"	bra row;\n" \
+	"end:\n" \
+	"	ret;\n" \
+	"}\n"
 static const char copies[] =
 	".version 7.0\n"
 	".target sm_80\n"
@@ -137,32 +162,14 @@ static const char copies[] =
 	"	ld.param.u64 %d3, [spitch];\n"
 	"	ld.param.u64 %d4, [width];\n"
 	"	ld.param.u64 %d5, [height];\n"
-	"	mov.u32 %r0, %tid.x;\n"
-	"	mov.u32 %r1, %ntid.x;\n"
-	"	cvt.u64.u32 %d6, %r0;\n"
-	"	cvt.u64.u32 %d7, %r1;\n"
-	"	mov.u64 %d8, 0;\n"
-	"row:\n"
-	"	setp.ge.u64 %p0, %d8, %d5;\n"
-	"	@%p0 bra end;\n"
-	"	mov.u64 %d9, %d6;\n"
-	"byte:\n"
-	"	setp.ge.u64 %p1, %d9, %d4;\n"
-	"	@%p1 bra next;\n"
+	EACH_BYTE
 	"	add.u64 %d10, %d2, %d9;\n"
 	"	ld.u8 %h0, [%d10];\n"
 	"	add.u64 %d11, %d0, %d9;\n"
 	"	st.u8 [%d11], %h0;\n"
-	"	add.u64 %d9, %d9, %d7;\n"
-	"	bra byte;\n"
-	"next:\n"
-	"	add.u64 %d0, %d0, %d1;\n"
+	NEXT_ROW
 	"	add.u64 %d2, %d2, %d3;\n"
-	"	add.u64 %d8, %d8, 1;\n"
-	"	bra row;\n"
-	"end:\n"
-	"	ret;\n"
-	"}\n"
+	END_ROWS
 	".visible .entry cudaMemsetAsync(.param .u64 dst, .param .u64 pitch, .param .u64 value,\n"
 	"	.param .u64 width, .param .u64 height)\n"
 	"{\n"
@@ -175,29 +182,11 @@ static const char copies[] =
 	"	ld.param.u64 %d4, [width];\n"
 	"	ld.param.u64 %d5, [height];\n"
 	"	cvt.u32.u64 %r2, %d2;\n"
-	"	mov.u32 %r0, %tid.x;\n"
-	"	mov.u32 %r1, %ntid.x;\n"
-	"	cvt.u64.u32 %d6, %r0;\n"
-	"	cvt.u64.u32 %d7, %r1;\n"
-	"	mov.u64 %d8, 0;\n"
-	"row:\n"
-	"	setp.ge.u64 %p0, %d8, %d5;\n"
-	"	@%p0 bra end;\n"
-	"	mov.u64 %d9, %d6;\n"
-	"byte:\n"
-	"	setp.ge.u64 %p1, %d9, %d4;\n"
-	"	@%p1 bra next;\n"
+	EACH_BYTE
 	"	add.u64 %d11, %d0, %d9;\n"
 	"	st.u8 [%d11], %r2;\n"
-	"	add.u64 %d9, %d9, %d7;\n"
-	"	bra byte;\n"
-	"next:\n"
-	"	add.u64 %d0, %d0, %d1;\n"
-	"	add.u64 %d8, %d8, 1;\n"
-	"	bra row;\n"
-	"end:\n"
-	"	ret;\n"
-	"}\n";
+	NEXT_ROW
+	END_ROWS;
 
 enum { COPY_THREADS = 256 };
 

@@ -3,19 +3,29 @@
 
 /* ---- arrays ---- */
 
+/* The array that the arguments of a call describe. Returns cudaSuccess, or the error of the call. */
+static cudaError_t describe(const void *to, const struct cudaChannelFormatDesc *d, struct cudaExtent e,
+	unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *a)
+{
+	unsigned channels;
+
+	*a = (CUDA_ARRAY3D_DESCRIPTOR){ .Width = e.width, .Height = e.height, .Depth = e.depth,
+		.Flags = flags };
+	if (!to || !d)
+		return cudaErrorInvalidValue;
+	if (!array_format(d, &a->Format, &channels))
+		return cudaErrorInvalidChannelDescriptor;
+	a->NumChannels = channels;
+	return cudaSuccess;
+}
+
 cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *d,
 	struct cudaExtent e, unsigned flags)
 {
-	CUDA_ARRAY3D_DESCRIPTOR to = { .Width = e.width, .Height = e.height, .Depth = e.depth,
-		.Flags = flags };
-	unsigned channels;
+	CUDA_ARRAY3D_DESCRIPTOR to;
+	const cudaError_t error = describe(array, d, e, flags, &to);
 
-	if (!array || !d)
-		return rt(cudaErrorInvalidValue);
-	if (!array_format(d, &to.Format, &channels))
-		return rt(cudaErrorInvalidChannelDescriptor);
-	to.NumChannels = channels;
-	return rt(array_new((void **)array, &to));
+	return rt(error ? (int)error : array_new((void **)array, &to));
 }
 
 cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *d, size_t width,
@@ -32,16 +42,10 @@ cudaError_t cudaFreeArray(cudaArray_t array)
 cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *array, const struct cudaChannelFormatDesc *d,
 	struct cudaExtent e, unsigned levels, unsigned flags)
 {
-	CUDA_ARRAY3D_DESCRIPTOR to = { .Width = e.width, .Height = e.height, .Depth = e.depth,
-		.Flags = flags };
-	unsigned channels;
+	CUDA_ARRAY3D_DESCRIPTOR to;
+	const cudaError_t error = describe(array, d, e, flags, &to);
 
-	if (!array || !d)
-		return rt(cudaErrorInvalidValue);
-	if (!array_format(d, &to.Format, &channels))
-		return rt(cudaErrorInvalidChannelDescriptor);
-	to.NumChannels = channels;
-	return rt(mipmapped_new((void **)array, &to, levels));
+	return rt(error ? (int)error : mipmapped_new((void **)array, &to, levels));
 }
 
 cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
