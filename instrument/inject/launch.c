@@ -180,11 +180,12 @@ static void note_begin(const struct inject_launch *l)
 {
 	struct gpu_launch g = { .kernel = l->kernel, .number = l->wanted };
 
+	if (!l->wanted)
+		return;
 	memcpy(g.grid, l->grid, sizeof g.grid);
 	memcpy(g.block, l->block, sizeof g.block);
 	memcpy(g.cluster, l->cluster, sizeof g.cluster);
-	if (l->wanted)
-		gpu_begins(inject_session(), &g);
+	gpu_begins(inject_session(), &g);
 }
 
 static bool prepare_launch(struct inject_launch *l)
@@ -412,6 +413,8 @@ static void end_replay(struct inject_launch *l)
 	struct records r = { .l = l };
 	struct gpu_launch g = { .user = &r };
 
+	if (!l->replay)
+		return;
 	describe(l, &g);
 	gpu_replay_end(inject_session(), l->replay, &g);
 	l->replay = NULL;
