@@ -217,6 +217,7 @@ struct copy {
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
 	void *staged;                /* a copy of the source that is read instead; owned; or NULL */
+	bool read_apart;             /* hb_read_apart() has reported what it reads */
 };
 struct fill {
 	void *dst;
@@ -584,6 +585,11 @@ struct order_op *hb_issue(struct stream *s, const struct op *op);
 struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
 	size_t nafter, const struct op *op);
 /* Of one that is issued while `in` runs, as part of it. */
+/* A copy of a batch. */
+struct order_op *hb_issue_copy(const struct order_op *start, const struct op *op);
+/* The source of a copy is read by an operation of its own, which the stream waits for, but which does not wait
+ * for the stream; known: it is complete for the host. */
+void hb_read_apart(struct stream *s, const struct op *op, bool known);
 struct order_op *hb_issue_inside(struct order_op *in, struct order_op *const *after, size_t nafter,
 	bool last, const struct op *op, const struct caller *from);
 /* It has run: reports the accesses of a copy or fill. */

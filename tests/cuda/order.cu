@@ -400,6 +400,74 @@ CASE(flag_three, CS117) // one of the takers does not acquire
 	give<<<1, 160, 0, s>>>(a, fixed ? 128 : 300, b + N - 1, true);
 }
 
+
+// copies of a batch have no order among themselves
+static void batch(int *to0, const int *from0, int *to1, const int *from1, size_t bytes,
+	cudaMemcpySrcAccessOrder order = cudaMemcpySrcAccessOrderStream, cudaStream_t in = s_free)
+{
+	void *to[] = { to0, to1 };
+	const void *from[] = { from0, from1 };
+	size_t sizes[] = { bytes, bytes }, index = 0;
+	cudaMemcpyAttributes how = {};
+
+	how.srcAccessOrder = order;
+	if (cudaMemcpyBatchAsync(to, from, sizes, 2, &how, &index, 1, in)) exit(3);
+}
+CASE(batch_writes, CS1001) { batch(a, b, a + (fixed ? 100 : 99), b + 500, 400); }
+CASE(batch_reads, CS1002) { batch(a, b, b + 500, fixed ? a + 100 : a + 99, 400); }
+CASE(batch_stream, CS1002) { SET(a, 1, s); batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderStream, fixed ? s : t); }
+CASE(batch_later, CS1002) { batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderStream, s); SET(a, 1, fixed ? s : t); }
+CASE(batch_boxes, CS1001) // of two columns
+{
+	cudaMemcpy3DBatchOp list[2] = {};
+
+	for (int k = 0; k < 2; k++) {
+		list[k].src.type = list[k].dst.type = cudaMemcpyOperandTypePointer;
+		list[k].src.op.ptr.ptr = b;
+		list[k].dst.op.ptr.ptr = (char *)a + k * (fixed ? 16 : 12);
+		list[k].dst.op.ptr.rowLength = 64;
+		list[k].extent = make_cudaExtent(16, 4, 2);
+		list[k].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	}
+	if (cudaMemcpy3DBatchAsync(2, list, 0, s_free)) exit(3);
+}
+CASE(batch_captured, CS1001)
+{
+	cudaGraph_t g;
+	cudaGraphExec_t exec;
+
+	cudaStreamBeginCapture(s_free, cudaStreamCaptureModeGlobal);
+	batch(a, b, a + (fixed ? 100 : 99), b + 500, 400);
+	SET(a, 1, s_free);
+	cudaStreamEndCapture(s_free, &g);
+	cudaGraphInstantiate(&exec, g, 0);
+	cudaGraphLaunch(exec, s_free);
+}
+// a source that is read out of the order of the stream: after what is before the call
+CASE(batch_source, CS1002)
+{
+	SET(a, 1, s_free);
+	if (fixed) cudaStreamSynchronize(s_free);
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderAny);
+}
+CASE(batch_source_in_call, CS1002)
+{
+	SET(a, 1, s_free);
+	if (fixed) cudaStreamSynchronize(s_free);
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderDuringApiCall);
+	SET(a, 2, t_free); // it was read
+}
+CASE(batch_source_later, CS1002) // it may be read after the call, but not after the batch
+{
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderAny);
+	SET(a, 2, fixed ? s_free : t_free);
+}
+CASE(batch_host, CS1003)
+{
+	batch(b, host, b + 100, host + 100, 400, fixed ? cudaMemcpySrcAccessOrderDuringApiCall : cudaMemcpySrcAccessOrderAny);
+	host[150] = 3;
+}
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
@@ -412,6 +480,8 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
 	C(met_way_back), C(met_ahead), C(met_twice),
 	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
+	C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
+	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 };
 
 int main(int argc, char **argv)
