@@ -255,10 +255,11 @@ void ipc_begins(void); /* from now on */
 /* ipc_race.c: races with other processes. Memory that is shared has a log of so many bytes, shared, too. */
 struct ipc_log;
 size_t ipc_log_bytes(void);
-/* Memory of this process is shared, and has this log. */
-void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes);
+/* Memory of this process is shared, and has this log; offset: where these bytes are in it. */
+void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes, size_t offset);
+void ipc_race_unwatch(const void *at); /* these bytes are unmapped */
 void ipc_race_events(void); /* events are shared: nothing is compared */
-void ipc_race_forget(struct ipc_log *l); /* it is unmapped */
+void ipc_race_forget(struct ipc_log *l); /* the log will be unmapped */
 /* The host may know more operations to be complete; all: the process ends. Before it can notify others. */
 void ipc_race_known(bool all);
 void ipc_registered(const void *at); /* memory of the program; other processes may have it, too */

@@ -910,15 +910,74 @@ static void killed()
 /* Processes that synchronize by a pipe only: racy if the parent does not wait for its kernel, or its copy,
  * before it tells the child. */
 enum piped_how { WAITS, DOES_NOT, BLOCKS };
-template <piped_how How> static void piped_parent()
+enum shared_how { BY_HANDLE, BY_POOL, BY_MAPPING };
+template <shared_how By> static int *share()
 {
-	int *data = array(0, 1024), host[1024] = { 0 };
-	cudaIpcMemHandle_t h;
+	const cudaMemAllocationHandleType fds = cudaMemHandleTypePosixFileDescriptor;
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPoolProps props = {};
+	cudaIpcMemHandle_t ipc;
+	cudaMemPool_t pool;
+	int *at, fd;
+	if (By == BY_HANDLE) {
+		at = array(0, 1024);
+		OK(cudaIpcGetMemHandle(&ipc, at));
+		send(0, &ipc, sizeof ipc);
+	} else if (By == BY_POOL) {
+		props.allocType = cudaMemAllocationTypePinned;
+		props.handleTypes = fds;
+		props.location.type = cudaMemLocationTypeDevice;
+		OK(cudaMemPoolCreate(&pool, &props));
+		OK(cudaMallocFromPoolAsync(&at, 4096, pool, 0));
+		OK(cudaStreamSynchronize(0));
+		OK(cudaMemPoolExportToShareableHandle(&fd, pool, fds, 0));
+		send_fd(0, fd);
+		OK(cudaMemPoolExportPointer(&data, at));
+		send(0, &data, sizeof data);
+	} else {
+		h = create(0, 2 * page);
+		at = map(h, 2 * page, 1);
+		OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		send_fd(0, fd);
+		at += page / 4;
+	}
+	return at;
+}
+template <shared_how By> static int *shared_by_parent()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaIpcMemHandle_t ipc;
+	cudaMemPool_t pool;
+	int *at;
+	if (By == BY_HANDLE) {
+		receive(1, &ipc, sizeof ipc);
+		OK(cudaIpcOpenMemHandle((void **)&at, ipc, cudaIpcMemLazyEnablePeerAccess));
+	}
+	if (By == BY_POOL) {
+		OK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(size_t)receive_fd(1),
+			cudaMemHandleTypePosixFileDescriptor, 0));
+		receive(1, &data, sizeof data);
+		OK(cudaMemPoolImportPointer((void **)&at, pool, &data));
+	}
+	if (By == BY_MAPPING) {
+		OK(cuMemImportFromShareableHandle(&h, (void *)(size_t)receive_fd(1),
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+		at = map(h, 2 * page, 1) + page / 4;
+		OK(cuMemRelease(h));
+	}
+	return at;
+}
+template <piped_how How, shared_how By> static void piped_parent()
+{
+	int *data, host[1024] = { 0 };
 	cudaStream_t s;
 	char ready;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
 	OK(cudaStreamCreate(&s));
-	OK(cudaIpcGetMemHandle(&h, data));
-	send(0, &h, sizeof h);
+	data = share<By>();
 	OK(cudaMemcpyAsync(data, host, 4096, cudaMemcpyHostToDevice, s));
 	fill<<<1, 32, 0, s>>>(data, 100);
 	if (How != DOES_NOT) OK(cudaStreamSynchronize(s));
@@ -929,26 +988,30 @@ template <piped_how How> static void piped_parent()
 	/* what the child did is over */
 	fill<<<1, 32, 0, s>>>(data, 200);
 	OK(cudaStreamSynchronize(s));
-	OK(cudaFree(data));
+	if (By != BY_MAPPING) OK(cudaFree(data));
 }
-static void piped_child()
+template <shared_how By> static void piped_child()
 {
-	cudaIpcMemHandle_t h;
 	cudaStream_t s;
 	int *data, *result;
 	char ready;
-	receive(1, &h, sizeof h);
 	OK(cudaSetDevice(0));
-	OK(cudaIpcOpenMemHandle((void **)&data, h, cudaIpcMemLazyEnablePeerAccess));
+	OK(cudaFree(0));
+	data = shared_by_parent<By>();
 	result = array(0, 32);
 	OK(cudaStreamCreate(&s));
 	receive(1, &ready, 1);
 	OK(cudaMemcpyAsync(result, data, 128, cudaMemcpyDeviceToDevice, s));
 	OK(cudaStreamSynchronize(s));
 	send(1, "r", 1);
-	OK(cudaIpcCloseMemHandle(data));
+	if (By == BY_HANDLE) OK(cudaIpcCloseMemHandle(data));
+	if (By == BY_POOL) OK(cudaFree(data));
+	if (By == BY_MAPPING) OK(cuMemUnmap((CUdeviceptr)(data - page / 4), 2 * page));
 }
-template <piped_how How> static void piped() { both(piped_parent<How>, piped_child); }
+template <piped_how How, shared_how By = BY_HANDLE> static void piped()
+{
+	both(piped_parent<How, By>, piped_child<By>);
+}
 
 static void shared_parent()
 {
@@ -1022,6 +1085,8 @@ int main(int argc, char **argv)
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
 		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
+		{ "piped-pool", piped<WAITS, BY_POOL> }, { "piped-pool-racy", piped<DOES_NOT, BY_POOL> },
+		{ "piped-mapping", piped<WAITS, BY_MAPPING> }, { "piped-mapping-racy", piped<DOES_NOT, BY_MAPPING> },
 		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
