@@ -1,6 +1,8 @@
 /* device_runtime: see device_runtime.h and the CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". */
 #include "device_runtime.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +150,23 @@ static struct task *add_launch(struct task *t, struct op *op, const struct behin
 	return u;
 }
 
+/* Under the lock: is there a slot for one launch more? Those that wait for the end of the grid surely have
+ * one each; whether the others have begun depends on the GPU. */
+static bool has_slot(const struct task *t, bool tail)
+{
+	static atomic_flag remarked = ATOMIC_FLAG_INIT;
+	const size_t waiting = device_grid_waiting(t, NULL);
+	size_t most = 0;
+
+	device_limit(cudaLimitDevRuntimePendingLaunchCount, &most, NULL);
+	if (tail && waiting >= most)
+		return false;
+	if (waiting + t->children >= most && !atomic_flag_test_and_set(&remarked))
+		remark(REMARK_NOTE, "a kernel launched more grids than cudaLimitDevRuntimePendingLaunchCount: on a GPU, "
+			"launches fail when so many have not begun");
+	return true;
+}
+
 /* Takes ownership of the contents of op. */
 static int issue(struct task *t, struct op *op, const struct exec_call *c)
 {
@@ -180,6 +199,13 @@ static int run(struct task *t, struct exec_call *c)
 	struct op op = { .kind = OP_LAUNCH };
 	int error = launch_of(t, c, &op.launch);
 
+	pthread_mutex_lock(&queue.lock);
+	if (!error && !has_slot(t, c->stream == STREAM_TAIL)) {
+		error = cudaErrorLaunchOutOfResources;
+		snprintf(op.launch.reason, sizeof op.launch.reason,
+			"as many launches wait as cudaLimitDevRuntimePendingLaunchCount allows");
+	}
+	pthread_mutex_unlock(&queue.lock);
 	if (error) {
 		launch_refused_inside(&op.launch, error);
 		op_free(&op);
@@ -196,6 +222,16 @@ static int run(struct task *t, struct exec_call *c)
 void device_grid_add_last(struct task *t, struct op *op)
 {
 	vec_push(&grid_of(t)->last, *op);
+}
+
+size_t device_grid_waiting(const struct task *t, const struct graph *of)
+{
+	const struct device_grid *g = t->grid;
+	size_t n = 0;
+
+	for (size_t i = g ? g->nlast : 0; g && i < g->last.n; i++)
+		n += !of || (g->last.at[i].kind == OP_GRAPH && g->last.at[i].graph->launch_of == of);
+	return n;
 }
 
 bool device_grid_last(struct task *t)

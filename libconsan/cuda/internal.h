@@ -489,6 +489,7 @@ struct graph {
 	unsigned long long flags;    /* executable: enum cudaGraphInstantiateFlags */
 	bool launches;               /* executable: it is launched as OP_ENVIRONMENT */
 	bool tail;                   /* a copy that a kernel launched as a tail */
+	unsigned fired;              /* a copy: graphs that its kernels fired and forgot */
 	struct graph *on_device;     /* executable: as it was uploaded, for launches by kernels, owned; or NULL */
 	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
 					reference */

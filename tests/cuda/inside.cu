@@ -834,13 +834,79 @@ static void values()
 	printf("values: OK\n");
 }
 
+/* ---- limits ---- */
+
+__global__ void launches_many(int *n, int *e, int times, bool tails)
+{
+	while (times--) {
+		note<<<1, 1, 0, tails ? cudaStreamTailLaunch : 0>>>(n, times);
+		*e += cudaGetLastError() == cudaErrorLaunchOutOfResources;
+	}
+}
+
+/* Launches g as often into the stream; those that fail are counted in *e. */
+__global__ void graphs_many(cudaGraphExec_t g, cudaStream_t s, int times, int *e)
+{
+	if (!g) g = cudaGetCurrentGraphExec();
+	while (times--) *e += cudaGraphLaunch(g, s) != cudaSuccess;
+}
+
+static void many_graphs(cudaGraphExec_t g, cudaStream_t s, int times, int failing)
+{
+	void *args[] = { &g, &s, &times, &out };
+
+	memset(m, 0, 500 * sizeof *m);
+	out[0] = 0;
+	CHECK(cudaGraphLaunch(device_graph(graph_of((void *)graphs_many, args)), stream));
+	CHECK(cudaStreamSynchronize(stream));
+	same("graphs that fail", out[0], failing);
+}
+
+/* Fires other graphs of its own, one after the other. */
+__global__ void fires_in_turn(cudaGraphExec_t *g, int n, int *e)
+{
+	for (int k = 0; k < n; k++) *e += cudaGraphLaunch(g[k], cudaStreamGraphFireAndForget) != cudaSuccess;
+}
+
+static void limits()
+{
+	enum { GRAPHS = 122 };
+	int n = GRAPHS;
+	cudaGraphExec_t *all;
+
+	CHECK(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 10));
+	for (int k = 0; k < 2; k++) {
+		memset(m, 0, 100 * sizeof *m);
+		out[0] = 0;
+		launches_many<<<1, 1>>>(m, out, 12, k == 0);
+		CHECK(cudaDeviceSynchronize());
+		same("children", m[0], k ? 12 : 10);
+		same("children that fail", out[0], k ? 0 : 2);
+	}
+	many_graphs(graph_note(1), cudaStreamGraphTailLaunch, 257, 2);
+	same("tails", m[0], 255);
+	CHECK(cudaMallocManaged(&all, GRAPHS * sizeof *all));
+	for (int k = 0; k < GRAPHS; k++) all[k] = graph_note(k);
+	memset(m, 0, 500 * sizeof *m);
+	out[0] = 0;
+	void *args[] = { &all, &n, &out };
+	const cudaGraphExec_t fires = device_graph(graph_of((void *)fires_in_turn, args));
+	for (int k = 1; k <= 2; k++) { /* each launch begins at 0 */
+		CHECK(cudaGraphLaunch(fires, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		same("fired", m[0], 120 * k);
+		same("not fired", out[0], 2 * k);
+	}
+	printf("limits: OK\n");
+}
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(condition_read), C(condition_set), C(condition_threads), C(body_branches), C(body_beside), C(body_nested),
 	C(body_stream), C(parent_later), C(parent_joins), C(block_writes), C(last_block), C(child_streams),
 	C(child_blocks), C(child_event), C(fire_and_forget), C(tail_launch), C(grandchild), C(child_copy),
 	C(child_fill), C(child_copy_box), C(child_fill_box), C(child_reads_box), C(host_stream), C(host_reads), C(graph_fired), C(graph_parent), C(graph_two),
-	C(graph_sibling), C(graph_stream), C(graph_sibling_stream), C(graph_tail_stream), C(graph_nodes), C(values),
+	C(graph_sibling), C(graph_stream), C(graph_sibling_stream), C(graph_tail_stream), C(graph_nodes), C(values), C(limits),
 };
 
 int main(int argc, char **argv)
