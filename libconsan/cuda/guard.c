@@ -36,6 +36,8 @@ static struct {
 	size_t guarded;          /* pages; atomic */
 	unsigned suspended;
 	bool queued;             /* operations have not run to their end */
+	_Atomic bool partly;     /* some memory shares a page with other memory: accesses to it are not seen */
+	_Atomic bool given_up;   /* ... of some page, until the next operation has run */
 	bool installed;
 	struct sigaction segv, trap; /* the program's */
 } guard = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -95,8 +97,11 @@ static void on_pending(void *user, uint64_t addr, uint64_t bytes, bool write)
 
 static void want(struct area *a)
 {
-	for (size_t i = 0; i < a->pages; i++)
+	for (size_t i = 0; i < a->pages; i++) {
 		a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
+		if (a->steps[i] >= MOST_STEPS)
+			guard.given_up = true;
+	}
 	if (!guard.queued)
 		order_pending(hb(), a->at, a->pages * PAGE, on_pending, a);
 }
@@ -308,6 +313,8 @@ void guard_add(void *at, size_t bytes)
 	const size_t pages = to > from ? (to - from) / PAGE : 0;
 
 	order_host_can_access(hb());
+	if (from != (uintptr_t)at || to < (uintptr_t)at + bytes)
+		guard.partly = true;
 	if (!pages)
 		return;
 	lock();
@@ -349,6 +356,7 @@ void guard_resume(void)
 {
 	lock();
 	guard.suspended--;
+	guard.given_up = false;
 	for (size_t i = 0; i < guard.area.n; i++)
 		memset(guard.area.at[i].steps, 0, guard.area.at[i].pages * sizeof(uint16_t));
 	unlock();
@@ -368,6 +376,15 @@ void guard_update(void)
 		apply(&guard.area.at[i], false);
 	}
 	unlock();
+}
+
+bool guard_sees_all(void)
+{
+#if defined(__x86_64__)
+	return !guard.partly && !guard.given_up;
+#else
+	return false;
+#endif
 }
 
 /* Are any of the bytes in memory that we protect? */

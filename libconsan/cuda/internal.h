@@ -632,6 +632,8 @@ void hb_event_waited(const struct cuda_event *e);
 /* Memory that the host and operations can access. */
 void guard_add(void *at, size_t bytes);
 void guard_remove(void *at);
+/* Does each access of the host to such memory call us, as long as operations are queued? */
+bool guard_sees_all(void);
 /* While an operation runs, no page is protected. May be nested, and on several threads. */
 void guard_suspend(void);
 void guard_resume(void);

@@ -401,6 +401,22 @@ CASE(flag_three, CS117) // one of the takers does not acquire
 }
 
 
+// the host is slow, but not as slow as the kernel: it reads before the copy, not while it runs
+__global__ void slow(int *a)
+{
+	int x = threadIdx.x;
+	for (int i = 0; i < 3000; i++) x = x * 3 + i;
+	a[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+CASE(host_reads_slowly, CS1003)
+{
+	slow<<<16, 64, 0, s>>>(a);
+	cudaMemcpyAsync(host, a, 4096, cudaMemcpyDeviceToHost, s);
+	if (fixed) cudaStreamSynchronize(s);
+	usleep(60000);
+	if (host[5] == 7) printf("seven\n");
+}
+
 // copies of a batch have no order among themselves
 static void batch(int *to0, const int *from0, int *to1, const int *from1, size_t bytes,
 	cudaMemcpySrcAccessOrder order = cudaMemcpySrcAccessOrderStream, cudaStream_t in = s_free)
@@ -480,7 +496,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
 	C(met_way_back), C(met_ahead), C(met_twice),
 	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
-	C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
+	C(host_reads_slowly), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
 	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 };
 
