@@ -173,6 +173,8 @@ int func_load(struct func *f);
 int func_find(const void *handle, struct func **out);
 int func_find_on(const void *handle, int device, struct func **out);
 int var_find(const void *host, void **at, size_t *bytes);
+/* The address of `count` bytes at symbol + offset; an error if they exceed the variable. */
+int symbol_place(const void *symbol, size_t count, size_t offset, char **at);
 struct image *image_of(const void *handle); /* NULL: not a live handle */
 
 /* ---- memory (memory.c) ---- */
