@@ -124,11 +124,13 @@ static uint32_t stack(void)
 /* Under the lock. Returns false if the page need not be guarded any more. */
 static bool check(struct area *a, uintptr_t at, size_t bytes, bool write)
 {
-	const struct order_range r = { .addr = at, .bytes = bytes, .flags = write ? ORDER_WRITE : 0 };
+	struct order_range r = { .addr = at, .bytes = bytes, .flags = write ? ORDER_WRITE : 0 };
 	const size_t page = (at - a->at) / PAGE;
 	const struct task *t = engine_running();
 
-	if (t && t->order) { /* a host function: the access is one of its operation */
+	/* of a host function: the access is one of its operation, and counts as strong, as those of the host do */
+	if (t && t->order) {
+		r.flags |= ORDER_STRONG | ORDER_SYSTEM | (write ? 0 : ORDER_OBSERVES);
 		order_accesses(hb(), t->order, &r, 1);
 		a->steps[page]++;
 	} else if (order_host_access(hb(), &r, stack))
@@ -211,6 +213,16 @@ static bool is_ours(uintptr_t at)
 	return ours;
 }
 
+/* What is queued may use the page. A host function is a part of that: its accesses are those of an operation,
+ * and it cannot wait for others. */
+static void run_queued(void)
+{
+	if (!guard.queued || engine_running())
+		return;
+	engine_try_all();
+	guard_update();
+}
+
 static bool faulted(uintptr_t at, ucontext_t *u)
 {
 	struct area *a;
@@ -219,10 +231,7 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 
 	if (!is_ours(at))
 		return false;
-	if (guard.queued) {
-		engine_try_all();
-		guard_update();
-	}
+	run_queued();
 	lock();
 	a = area_of(at);
 	if (!a) {
@@ -363,10 +372,8 @@ void guard_resume(void)
 	guard_update();
 }
 
-void guard_update(void)
+static void update(bool queued)
 {
-	const bool queued = engine_pending();
-
 	lock();
 	guard.queued = queued;
 	for (size_t i = 0; i < guard.area.n && !guard.suspended; i++) {
@@ -385,6 +392,16 @@ bool guard_sees_all(void)
 #else
 	return false;
 #endif
+}
+
+void guard_update(void)
+{
+	update(engine_pending());
+}
+
+void guard_function(void)
+{
+	update(true);
 }
 
 /* Are any of the bytes in memory that we protect? */
@@ -409,10 +426,7 @@ void guard_touch(const void *at, size_t bytes, bool write)
 		return;
 	if (!is_guarded(from, end))
 		return;
-	if (guard.queued) {
-		engine_try_all();
-		guard_update();
-	}
+	run_queued();
 	lock();
 	while (from < end) {
 		uintptr_t to = (from / PAGE + 1) * PAGE;

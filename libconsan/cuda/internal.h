@@ -634,6 +634,8 @@ void hb_event_waited(const struct cuda_event *e);
 /* Memory that the host and operations can access. */
 void guard_add(void *at, size_t bytes);
 void guard_remove(void *at);
+/* A function of the program runs on this thread as an operation: what it accesses is seen, until others run. */
+void guard_function(void);
 /* Does each access of the host to such memory call us, as long as operations are queued? */
 bool guard_sees_all(void);
 /* While an operation runs, no page is protected. May be nested, and on several threads. */

@@ -242,6 +242,16 @@ CASE(host_function_data, CS1002)
 	if (fixed) join(s, t);
 	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
 }
+CASE(host_function_feeds, CS1002) // with nothing before it that the other stream could race with
+{
+	if (!fixed) cudaEventRecord(e, s);
+	cudaLaunchHostFunc(s, change, nullptr);
+	if (fixed) cudaEventRecord(e, s);
+	cudaStreamWaitEvent(t, e, 0);
+	ADD(host, b, t);
+}
+static void CUDART_CB change_too(cudaStream_t, cudaError_t, void *) { change(nullptr); }
+CASE(host_callback, CS1002) { cudaStreamAddCallback(s_free, change_too, nullptr, 0); ADD(host, b, fixed ? s_free : t_free); }
 CASE(host_function_told, CS1002) // by a flag of the host, which is not seen
 {
 	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
@@ -490,7 +500,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data), C(host_function_told),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data), C(host_function_feeds), C(host_callback), C(host_function_told),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
