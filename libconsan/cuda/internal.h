@@ -85,6 +85,7 @@ struct context {
 	bool primary;
 	unsigned flags;
 	unsigned long long id;
+	struct green *green;         /* of a green context (green.c); or NULL */
 };
 struct context *cuda_context_now(void);   /* NULL: none is current */
 struct context *cuda_context_of(const void *handle); /* NULL: no such context */
@@ -405,6 +406,7 @@ struct stream {
 	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
 	bool per_thread;             /* a per-thread default stream */
+	struct green *green;         /* the green context that it was created in; or NULL */
 	bool has_line;               /* line is open */
 	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
@@ -455,6 +457,9 @@ int cuda_event_record(const void *handle, const void *stream, bool external);
 int cuda_event_free(const void *handle);
 int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
+
+/* A stream was created: it belongs to the green context that is current, if one is (green.c). */
+void green_stream(struct stream *s);
 
 /* Capture: from begin to end, operations of the stream go into a graph. */
 int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n);

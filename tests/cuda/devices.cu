@@ -1067,6 +1067,62 @@ static void shared_child()
 
 static void shared() { both(shared_parent, shared_child); }
 
+/* Two halves of a device, each with two streams: by an event of the whole context, or of one of its streams. */
+template <bool Whole> static void green()
+{
+	CUdevResource all, half[2], rest, again;
+	CUdevResourceDesc desc[2];
+	CUgreenCtx g[2], is;
+	CUcontext c, before;
+	CUstream first, second, other, late;
+	CUevent e;
+	unsigned n = 2, count;
+	int *data = array(0, 1024);
+	OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+	IS(CUDA_ERROR_INVALID_RESOURCE_TYPE, cuDeviceGetDevResource(0, &rest, CU_DEV_RESOURCE_TYPE_INVALID));
+	IS(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount(half, &n, &all, &rest, 0, all.sm.smCount + 1));
+	OK(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 9));
+	CHECK(count == all.sm.smCount / 16);
+	OK(cuDevSmResourceSplitByCount(half, &n, &all, &rest, 0, 9));
+	CHECK(n == 2 && half[0].sm.smCount == 16 && rest.sm.smCount == all.sm.smCount - 32);
+	for (int k = 0; k < 2; k++) {
+		OK(cuDevResourceGenerateDesc(&desc[k], &half[k], 1));
+		IS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate(&g[k], desc[k], 0, 0));
+		OK(cuGreenCtxCreate(&g[k], desc[k], 0, CU_GREEN_CTX_DEFAULT_STREAM));
+	}
+	OK(cuGreenCtxGetDevResource(g[1], &again, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK(again.sm.smCount == 16);
+	half[1] = all;
+	IS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc(desc, half, 2));
+	OK(cuGreenCtxStreamCreate(&first, g[0], CU_STREAM_NON_BLOCKING, 0));
+	IS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxStreamCreate(&second, g[0], CU_STREAM_DEFAULT, 0));
+	OK(cuCtxFromGreenCtx(&c, g[0]));
+	OK(cuCtxGetCurrent(&before));
+	OK(cuCtxSetCurrent(c));
+	OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxSetCurrent(before));
+	OK(cuStreamGetGreenCtx(second, &is));
+	CHECK(is == g[0]);
+	OK(cuGreenCtxStreamCreate(&other, g[1], CU_STREAM_NON_BLOCKING, 0));
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	fill<<<1, 32, 0, first>>>(data, 1);
+	fill<<<1, 32, 0, second>>>(data + 32, 1);
+	if (Whole) OK(cuGreenCtxRecordEvent(g[0], e));
+	else OK(cuEventRecord(e, first));
+	OK(cuGreenCtxWaitEvent(g[1], e));
+	fill<<<1, 64, 0, other>>>(data, 2);
+	/* what is created later waits, too */
+	OK(cuGreenCtxRecordEvent(g[1], e));
+	OK(cuGreenCtxWaitEvent(g[0], e));
+	OK(cuGreenCtxStreamCreate(&late, g[0], CU_STREAM_NON_BLOCKING, 0));
+	fill<<<1, 32, 0, late>>>(data + 32, 3);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(data) == 2 && value(data + 32) == 3);
+	for (CUstream s : { first, second, other, late }) OK(cuStreamDestroy(s));
+	for (CUgreenCtx x : g) OK(cuGreenCtxDestroy(x));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy(g[0]));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(); } part[] = {
@@ -1085,6 +1141,7 @@ int main(int argc, char **argv)
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
 		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
+		{ "green", green<true> }, { "green-racy", green<false> },
 		{ "piped-pool", piped<WAITS, BY_POOL> }, { "piped-pool-racy", piped<DOES_NOT, BY_POOL> },
 		{ "piped-mapping", piped<WAITS, BY_MAPPING> }, { "piped-mapping-racy", piped<DOES_NOT, BY_MAPPING> },
 		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },

@@ -58,6 +58,12 @@ Test(devices, multicast)
 	expect("--backend=gpu-emulated --gpu-global ./devices multicast", 67, "multicast memory is not recorded");
 }
 
+Test(devices, green_contexts)
+{
+	expect("./devices green", 0, "0 errors, 0 warnings");
+	expect("./devices green-racy", 66, "CS1001");
+}
+
 Test(devices, processes, .timeout = 120)
 {
 	expect("--allow-unchecked ./devices forged", 0, NULL);
