@@ -1,8 +1,8 @@
 /* batch: batches of copies. "The batch as a whole executes in stream order but copies within a batch are not
  * guaranteed to execute in any specific order" (CUDA Runtime API): the copies are tasks side by side, as the
  * nodes of a graph without edges are. For libconsan/order, those that may depend on another one are operations
- * of their own, and all others are one: batches may have thousands of copies. A source that is read out of the order of the stream is read by an
- * operation of its own. */
+ * of their own, and all others are one: batches may have thousands of copies. A source that is read out of the
+ * order of the stream is read by an operation of its own. */
 #include "array.h"
 #include "queue.h"
 

@@ -22,6 +22,7 @@ enum { PAGE = 4096 };
 enum { FREE_PAGE, NO_WRITES, NO_ACCESS };
 /* A page of which so many host accesses were no race: a neighbour of what the operations use. */
 enum { MOST_STEPS = 512 };
+enum { MOST_OF_FUNCTION = 4096 }; /* accesses of one host function */
 
 struct area {
 	uintptr_t at;
@@ -36,6 +37,7 @@ static struct {
 	size_t guarded;          /* pages; atomic */
 	unsigned suspended;
 	bool queued;             /* operations have not run to their end */
+	unsigned function_left;  /* accesses of the host function that are still looked at */
 	_Atomic bool partly;     /* some memory shares a page with other memory: accesses to it are not seen */
 	_Atomic bool given_up;   /* ... of some page, until the next operation has run */
 	bool installed;
@@ -95,13 +97,17 @@ static void on_pending(void *user, uint64_t addr, uint64_t bytes, bool write)
 			a->wanted[i] = level;
 }
 
+static void want_one(struct area *a, size_t i)
+{
+	a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
+	if (a->steps[i] >= MOST_STEPS)
+		guard.given_up = true;
+}
+
 static void want(struct area *a)
 {
-	for (size_t i = 0; i < a->pages; i++) {
-		a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
-		if (a->steps[i] >= MOST_STEPS)
-			guard.given_up = true;
-	}
+	for (size_t i = 0; i < a->pages; i++)
+		want_one(a, i);
 	if (!guard.queued)
 		order_pending(hb(), a->at, a->pages * PAGE, on_pending, a);
 }
@@ -121,6 +127,14 @@ static uint32_t stack(void)
 	return consan_host_stack(NULL);
 }
 
+/* Under the lock: until the next operation has run. */
+static void free_all(void)
+{
+	guard.queued = false;
+	for (size_t i = 0; i < guard.area.n; i++)
+		apply(&guard.area.at[i], true);
+}
+
 /* Under the lock. Returns false if the page need not be guarded any more. */
 static bool check(struct area *a, uintptr_t at, size_t bytes, bool write)
 {
@@ -133,6 +147,8 @@ static bool check(struct area *a, uintptr_t at, size_t bytes, bool write)
 		r.flags |= ORDER_STRONG | ORDER_SYSTEM | (write ? 0 : ORDER_OBSERVES);
 		order_accesses(hb(), t->order, &r, 1);
 		a->steps[page]++;
+		if (guard.function_left && !--guard.function_left)
+			free_all();
 	} else if (order_host_access(hb(), &r, stack))
 		a->steps[page] = MOST_STEPS;
 	else
@@ -243,7 +259,10 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 	/* else another thread was first, or what was queued has run */
 	if (a->now[page] == NO_ACCESS || (a->now[page] == NO_WRITES && write)) {
 		again = check(a, at, 1, write);
-		want(a);
+		if (engine_running()) /* of a function, which may access many pages */
+			want_one(a, page);
+		else
+			want(a);
 		protect(a, page, 1, FREE_PAGE);
 		if (again && a->wanted[page] != FREE_PAGE)
 			step(u, at);
@@ -401,6 +420,9 @@ void guard_update(void)
 
 void guard_function(void)
 {
+	lock();
+	guard.function_left = MOST_OF_FUNCTION;
+	unlock();
 	update(true);
 }
 
