@@ -290,8 +290,9 @@ void hb_read_apart(struct stream *s, const struct op *op, bool known)
 
 	if (memory_of(c->src) == ORDER_PAGEABLE)
 		return;
+	call.source = true;
 	line = order_line_open(hb(), ORDER_NON_BLOCKING, s->device);
-	order_line_name(hb(), line, "no stream (srcAccessOrder)");
+	order_line_name(hb(), line, "no stream");
 	o = order_issue(hb(), line, &call);
 	add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
 	order_accesses(hb(), o, r.all.at, r.all.n);

@@ -100,7 +100,7 @@ static struct order_call call_copy(const struct order_call *c)
 {
 	return (struct order_call){ .name = base_strdup(c->name ? c->name : ""),
 		.kernel = c->kernel ? base_strdup(c->kernel) : NULL, .launch = c->launch,
-		.stack = c->stack, .batch = c->batch };
+		.stack = c->stack, .batch = c->batch, .source = c->source };
 }
 
 struct order_op *order_op_new(struct order *o, order_line line, const struct order_call *call)
