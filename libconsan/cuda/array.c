@@ -75,17 +75,34 @@ static bool too_large(const CUDA_ARRAY3D_DESCRIPTOR *d)
 	return d->Width > 131072 || d->Height > 65536;
 }
 
+/* NULL: the array can be emulated. */
+static const char *why_not(const CUDA_ARRAY3D_DESCRIPTOR *d)
+{
+	static const struct { unsigned flag; const char *why; } no[] = {
+		{ CUDA_ARRAY3D_SPARSE, "sparse arrays are not emulated" },
+		{ CUDA_ARRAY3D_DEFERRED_MAPPING, "arrays whose memory is mapped later are not emulated" },
+		{ CUDA_ARRAY3D_DEPTH_TEXTURE, "depth textures are not emulated: how they compare is not documented" },
+		{ CUDA_ARRAY3D_VIDEO_ENCODE_DECODE, "arrays for video are not emulated" },
+	};
+	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP
+		| CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+
+	if (!array_format_bytes(d->Format))
+		return "arrays of this format (planar, block-compressed, normalized) are not emulated";
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+		if (d->Flags & no[i].flag)
+			return no[i].why;
+	return d->Flags & ~known ? "a flag of it is not known" : NULL;
+}
+
 /* "cuArray3DCreate" of the CUDA Driver API */
 static int check(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-	const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP
-		| CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 	const bool layered = d->Flags & CUDA_ARRAY3D_LAYERED, cube = d->Flags & CUDA_ARRAY3D_CUBEMAP;
+	const char *why = why_not(d);
 
-	if (!array_format_bytes(d->Format) || d->Flags & ~known) {
-		remark_refused("the creation of an array", array_format_bytes(d->Format)
-			? "sparse arrays, and those whose memory is mapped later, are not emulated"
-			: "arrays of this format are not emulated");
+	if (why) {
+		remark_refused("the creation of an array", why);
 		return cudaErrorNotSupported;
 	}
 	if ((d->NumChannels != 1 && d->NumChannels != 2 && d->NumChannels != 4) || !d->Width

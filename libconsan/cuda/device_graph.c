@@ -223,20 +223,43 @@ static struct op launch_op(struct graph *exec, uint64_t number)
 	return op;
 }
 
-static int issue(struct task *t, struct task *in, struct graph *exec, const struct exec_call *c)
+/* The limits of the guide. Which error a launch beyond them returns is not documented. */
+enum { MOST_FIRED = 120, MOST_TAILS = 255, LIMIT_ERROR = cudaErrorLaunchOutOfResources };
+
+/* Under the lock. NULL: one launch more is within the limits. */
+static const char *beyond(const struct task *in, const struct graph *exec, bool tail)
+{
+	if (!tail && in->op.kind == OP_GRAPH && in->op.graph->fired >= MOST_FIRED)
+		return "\"a graph can have up to 120 total fire-and-forget graphs during the course of its execution\"";
+	if (tail && device_grid_waiting(in, NULL) >= MOST_TAILS)
+		return "\"a graph can have up to 255 pending tail launches\"";
+	if (tail && in->op.graph->launch_of == exec && device_grid_waiting(in, exec))
+		return "\"a given graph can have only one self-launch enqueued at a time\"";
+	return NULL;
+}
+
+/* *why: set if it is a limit. */
+static int issue(struct task *t, struct task *in, struct graph *exec, const struct exec_call *c, const char **why)
 {
 	const bool tail = c->arg[1] == STREAM_TAIL;
 	struct op op;
+
+	*why = beyond(in, exec, tail);
+	if (*why)
+		return LIMIT_ERROR;
 
 	/* "a graph cannot be launched while it runs"; as a tail it follows itself */
 	if (!tail && runs(exec))
 		return cudaErrorInvalidValue;
 	op = launch_op(exec, c->number);
 	op.graph->tail = tail;
-	if (tail)
+	if (tail) {
 		device_grid_add_last(in, &op);
-	else
-		fire(t, in, &op);
+		return 0;
+	}
+	if (in->op.kind == OP_GRAPH)
+		in->op.graph->fired++;
+	fire(t, in, &op);
 	return 0;
 }
 
@@ -255,6 +278,7 @@ int device_graph_launch(struct task *t, struct exec_call *c)
 {
 	struct graph *exec = graph_exec_of((const void *)(uintptr_t)c->arg[0]);
 	struct task *in = environment_of(t);
+	const char *why;
 	int error;
 
 	if (!in || in->op.kind != OP_GRAPH) {
@@ -278,7 +302,9 @@ int device_graph_launch(struct task *t, struct exec_call *c)
 	if (c->arg[1] == STREAM_SIBLING)
 		in = environment_of(in);
 	pthread_mutex_lock(&queue.lock);
-	error = issue(t, in, exec, c);
+	error = issue(t, in, exec, c, &why);
 	pthread_mutex_unlock(&queue.lock);
+	if (why)
+		remark_refused("cudaGraphLaunch by a kernel", why);
 	return error;
 }

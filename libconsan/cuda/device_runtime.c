@@ -1,6 +1,8 @@
 /* device_runtime: see device_runtime.h and the CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". */
 #include "device_runtime.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,128 +121,14 @@ static struct device_event *event_at(const struct device_grid *g, uint64_t handl
 
 /* ---- launches ---- */
 
-/* Copies and fills are kernels, as in libcudadevrt. Their threads share the bytes of each row: for %d8 below
- * the height %d5, for %d9 below the width %d4. %d0: the row that is written, %d1 bytes from the next one. */
-#define EACH_BYTE \
-	"	mov.u32 %r0, %tid.x;\n" \
-	"	mov.u32 %r1, %ntid.x;\n" \
-	"	cvt.u64.u32 %d6, %r0;\n" \
-	"	cvt.u64.u32 %d7, %r1;\n" \
-	"	mov.u64 %d8, 0;\n" \
-	"row:\n" \
-	"	setp.ge.u64 %p0, %d8, %d5;\n" \
-	"	@%p0 bra end;\n" \
-	"	mov.u64 %d9, %d6;\n" \
-	"byte:\n" \
-	"	setp.ge.u64 %p1, %d9, %d4;\n" \
-	"	@%p1 bra next;\n"
-#define NEXT_ROW \
-	"	add.u64 %d9, %d9, %d7;\n" \
-	"	bra byte;\n" \
-	"next:\n" \
-	"	add.u64 %d0, %d0, %d1;\n"
-#define END_ROWS \
-	"	add.u64 %d8, %d8, 1;\n" \
-	"	bra row;\n" \
-	"end:\n" \
-	"	ret;\n" \
-	"}\n"
-static const char copies[] =
-	".version 7.0\n"
-	".target sm_80\n"
-	".address_size 64\n"
-	".visible .entry cudaMemcpyAsync(.param .u64 dst, .param .u64 dpitch, .param .u64 src,\n"
-	"	.param .u64 spitch, .param .u64 width, .param .u64 height)\n"
-	"{\n"
-	"	.reg .pred %p<3>;\n"
-	"	.reg .b16 %h<2>;\n"
-	"	.reg .b32 %r<4>;\n"
-	"	.reg .b64 %d<16>;\n"
-	"	ld.param.u64 %d0, [dst];\n"
-	"	ld.param.u64 %d1, [dpitch];\n"
-	"	ld.param.u64 %d2, [src];\n"
-	"	ld.param.u64 %d3, [spitch];\n"
-	"	ld.param.u64 %d4, [width];\n"
-	"	ld.param.u64 %d5, [height];\n"
-	EACH_BYTE
-	"	add.u64 %d10, %d2, %d9;\n"
-	"	ld.u8 %h0, [%d10];\n"
-	"	add.u64 %d11, %d0, %d9;\n"
-	"	st.u8 [%d11], %h0;\n"
-	NEXT_ROW
-	"	add.u64 %d2, %d2, %d3;\n"
-	END_ROWS
-	".visible .entry cudaMemsetAsync(.param .u64 dst, .param .u64 pitch, .param .u64 value,\n"
-	"	.param .u64 width, .param .u64 height)\n"
-	"{\n"
-	"	.reg .pred %p<3>;\n"
-	"	.reg .b32 %r<4>;\n"
-	"	.reg .b64 %d<16>;\n"
-	"	ld.param.u64 %d0, [dst];\n"
-	"	ld.param.u64 %d1, [pitch];\n"
-	"	ld.param.u64 %d2, [value];\n"
-	"	ld.param.u64 %d4, [width];\n"
-	"	ld.param.u64 %d5, [height];\n"
-	"	cvt.u32.u64 %r2, %d2;\n"
-	EACH_BYTE
-	"	add.u64 %d11, %d0, %d9;\n"
-	"	st.u8 [%d11], %r2;\n"
-	NEXT_ROW
-	END_ROWS;
-
-enum { COPY_THREADS = 256 };
-
-static struct image *copy_image(void)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct image *image;
-
-	pthread_mutex_lock(&lock);
-	if (!image && image_open(copies, 0, IMAGE_BORROW, &image))
-		image = NULL;
-	pthread_mutex_unlock(&lock);
-	return image;
-}
-
-static int copy_launch(struct exec_call *c, const char *kernel, const uint64_t *params, size_t n,
-	int device, struct launch *l)
-{
-	struct image *im = copy_image();
-	int error = im ? image_func_on(im, kernel, device, &l->func) : cudaErrorUnknown;
-
-	if (error)
-		return error;
-	for (unsigned d = 0; d < 3; d++)
-		l->grid[d] = l->block[d] = 1;
-	l->block[0] = COPY_THREADS;
-	return launch_pack(l, NULL, params, n * sizeof *params);
-}
-
 /* The launch that the call is; its memory operations, too. c->stream: set for all. */
 static int launch_of(const struct task *t, struct exec_call *c, struct launch *l)
 {
 	const int device = t->stream->device;
-	const uint64_t *a = c->arg;
 	int error;
 
-	switch (c->function) {
-	case RUNTIME_MemcpyAsync:
-		c->stream = a[4];
-		return copy_launch(c, "cudaMemcpyAsync", (uint64_t[]){ a[0], 0, a[1], 0, a[2], 1 }, 6, device, l);
-	case RUNTIME_Memcpy2DAsync:
-		c->stream = a[7];
-		return copy_launch(c, "cudaMemcpyAsync", (uint64_t[]){ a[0], a[1], a[2], a[3], a[4], a[5] }, 6,
-			device, l);
-	case RUNTIME_MemsetAsync:
-		c->stream = a[3];
-		return copy_launch(c, "cudaMemsetAsync", (uint64_t[]){ a[0], 0, a[1], a[2], 1 }, 5, device, l);
-	case RUNTIME_Memset2DAsync:
-		c->stream = a[5];
-		return copy_launch(c, "cudaMemsetAsync", (uint64_t[]){ a[0], a[1], a[2], a[3], a[4] }, 5, device,
-			l);
-	default:
-		break;
-	}
+	if (c->function != RUNTIME_LaunchDevice && c->function != RUNTIME_LaunchDeviceV2)
+		return device_copy(c, device, l);
 	error = image_func_on(t->op.launch.func->image, c->kernel, device, &l->func);
 	if (error)
 		return error;
@@ -260,6 +148,23 @@ static struct task *add_launch(struct task *t, struct op *op, const struct behin
 	u->order = order;
 	u->values = conditions_get(t->values);
 	return u;
+}
+
+/* Under the lock: is there a slot for one launch more? Those that wait for the end of the grid surely have
+ * one each; whether the others have begun depends on the GPU. */
+static bool has_slot(const struct task *t, bool tail)
+{
+	static atomic_flag remarked = ATOMIC_FLAG_INIT;
+	const size_t waiting = device_grid_waiting(t, NULL);
+	size_t most = 0;
+
+	device_limit(cudaLimitDevRuntimePendingLaunchCount, &most, NULL);
+	if (tail && waiting >= most)
+		return false;
+	if (waiting + t->children >= most && !atomic_flag_test_and_set(&remarked))
+		remark(REMARK_NOTE, "a kernel launched more grids than cudaLimitDevRuntimePendingLaunchCount: on a GPU, "
+			"launches fail when so many have not begun");
+	return true;
 }
 
 /* Takes ownership of the contents of op. */
@@ -294,6 +199,13 @@ static int run(struct task *t, struct exec_call *c)
 	struct op op = { .kind = OP_LAUNCH };
 	int error = launch_of(t, c, &op.launch);
 
+	pthread_mutex_lock(&queue.lock);
+	if (!error && !has_slot(t, c->stream == STREAM_TAIL)) {
+		error = cudaErrorLaunchOutOfResources;
+		snprintf(op.launch.reason, sizeof op.launch.reason,
+			"as many launches wait as cudaLimitDevRuntimePendingLaunchCount allows");
+	}
+	pthread_mutex_unlock(&queue.lock);
 	if (error) {
 		launch_refused_inside(&op.launch, error);
 		op_free(&op);
@@ -310,6 +222,16 @@ static int run(struct task *t, struct exec_call *c)
 void device_grid_add_last(struct task *t, struct op *op)
 {
 	vec_push(&grid_of(t)->last, *op);
+}
+
+size_t device_grid_waiting(const struct task *t, const struct graph *of)
+{
+	const struct device_grid *g = t->grid;
+	size_t n = 0;
+
+	for (size_t i = g ? g->nlast : 0; g && i < g->last.n; i++)
+		n += !of || (g->last.at[i].kind == OP_GRAPH && g->last.at[i].graph->launch_of == of);
+	return n;
 }
 
 bool device_grid_last(struct task *t)

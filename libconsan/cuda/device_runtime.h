@@ -16,6 +16,15 @@ void device_grid_free(struct task *t);
 /* op is to be added so; takes ownership of its contents. */
 void device_grid_add_last(struct task *t, struct op *op);
 
+/* Launches that device_grid_add_last() has got and that have not begun; `of` (or NULL): those of this graph
+ * only. */
+size_t device_grid_waiting(const struct task *t, const struct graph *of);
+
+/* ---- device_copy.c ---- */
+
+/* The launch that a copy or fill by a kernel is; sets c->stream. Returns an error. */
+int device_copy(struct exec_call *c, int device, struct launch *l);
+
 /* ---- device_graph.c ---- */
 
 /* The task of a host's launch has begun: adds the graph. */

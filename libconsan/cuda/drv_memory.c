@@ -430,45 +430,6 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
 	return cuMemcpy3DPeerAsync(p, NULL);
 }
 
-_Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == sizeof(struct cudaMemcpy3DBatchOp)
-	&& (int)CU_MEMCPY_OPERAND_TYPE_ARRAY == (int)cudaMemcpyOperandTypeArray
-	&& (int)CU_MEMCPY_SRC_ACCESS_ORDER_ANY == (int)cudaMemcpySrcAccessOrderAny, "both APIs have the same layout");
-
-CUresult cuMemcpy3DBatchAsync_v2(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, unsigned long long flags, CUstream stream)
-{
-	return drv_ready() ? drv(drv_ready()) : drv((int)cudaMemcpy3DBatchAsync(n,
-		(struct cudaMemcpy3DBatchOp *)list, flags, stream));
-}
-
-CUresult cuMemcpy3DBatchAsync(size_t n, CUDA_MEMCPY3D_BATCH_OP *list, size_t *failed, unsigned long long flags,
-	CUstream stream)
-{
-	if (failed)
-		*failed = SIZE_MAX; /* not one of them */
-	return cuMemcpy3DBatchAsync_v2(n, list, flags, stream);
-}
-
-CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
-	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, size_t *failed, CUstream stream)
-{
-	CUresult error = dst && src && bytes && n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-	if (failed)
-		*failed = SIZE_MAX; /* not one of them */
-	for (size_t i = 0; i < n && !error; i++) {
-		error = cuMemcpyAsync(dst[i], src[i], bytes[i], stream);
-		if (error && failed)
-			*failed = i;
-	}
-	return error;
-}
-
-CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n,
-	CUmemcpyAttributes *attributes, size_t *index, size_t nattributes, CUstream stream)
-{
-	return cuMemcpyBatchAsync(dst, src, bytes, n, attributes, index, nattributes, NULL, stream);
-}
-
 /* ---- fills: D8, D16, D32; linear and 2D; with and without a stream ---- */
 
 static CUresult fill(CUdeviceptr at, size_t pitch, uint32_t value, unsigned unit, size_t width,

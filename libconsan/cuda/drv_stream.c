@@ -130,8 +130,10 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
+	const struct stream *s = stream_of(stream);
+
 	if (green)
-		*green = NULL;
+		*green = s ? (CUgreenCtx)s->green : NULL;
 	return cuStreamGetCtx(stream, context);
 }
 

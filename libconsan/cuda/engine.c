@@ -6,6 +6,7 @@
 
 #define RETRY_MOST 0.02 /* seconds until suspended grids look again for what the host did, at most */
 #define LOOK 0.05       /* seconds until a wait looks whether a handler wants to leave it */
+#define FUNCTION_ALONE 0.02 /* seconds that a host function runs alone, at most: what it accesses is seen then */
 
 static uint64_t rng;
 static double retry; /* seconds until they look; each time twice as long */
@@ -87,6 +88,8 @@ void engine_dispatch(struct task *t, const void *me)
 {
 	const bool launch = t->op.kind == OP_LAUNCH, host = t->op.kind == OP_HOST;
 
+	if (host && !t->op.host.ours)
+		queue.function_since = progress_seconds();
 	if (host)
 		queue.functions++;
 	else
@@ -147,10 +150,25 @@ static bool wait_for_task(const struct timespec *until)
 	return !pthread_cond_timedwait(&queue.changed, &queue.lock, until ? until : &look) || !until;
 }
 
+/* Lets a host function that has just begun run alone for a moment. False: there is none. */
+static bool wait_for_function(void)
+{
+	const double left = queue.function_since + FUNCTION_ALONE - progress_seconds();
+	struct timespec until;
+
+	if (!queue.functions || left <= 0)
+		return false;
+	until = deadline_in(left);
+	pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
+	return true;
+}
+
 bool engine_step(const void *me, enum wait_mode mode, const struct timespec *until)
 {
 	struct task *t = queue.busy ? NULL : engine_pick();
 
+	if (t && t->op.kind != OP_HOST && wait_for_function())
+		return true;
 	if (t) {
 		engine_dispatch(t, mode == WAIT_DONE ? me : NULL);
 		return true;

@@ -22,6 +22,7 @@ enum { PAGE = 4096 };
 enum { FREE_PAGE, NO_WRITES, NO_ACCESS };
 /* A page of which so many host accesses were no race: a neighbour of what the operations use. */
 enum { MOST_STEPS = 512 };
+enum { MOST_OF_FUNCTION = 4096 }; /* accesses of one host function */
 
 struct area {
 	uintptr_t at;
@@ -36,6 +37,9 @@ static struct {
 	size_t guarded;          /* pages; atomic */
 	unsigned suspended;
 	bool queued;             /* operations have not run to their end */
+	unsigned function_left;  /* accesses of the host function that are still looked at */
+	_Atomic bool partly;     /* some memory shares a page with other memory: accesses to it are not seen */
+	_Atomic bool given_up;   /* ... of some page, until the next operation has run */
 	bool installed;
 	struct sigaction segv, trap; /* the program's */
 } guard = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -93,10 +97,17 @@ static void on_pending(void *user, uint64_t addr, uint64_t bytes, bool write)
 			a->wanted[i] = level;
 }
 
+static void want_one(struct area *a, size_t i)
+{
+	a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
+	if (a->steps[i] >= MOST_STEPS)
+		guard.given_up = true;
+}
+
 static void want(struct area *a)
 {
 	for (size_t i = 0; i < a->pages; i++)
-		a->wanted[i] = guard.queued && a->steps[i] < MOST_STEPS ? NO_ACCESS : FREE_PAGE;
+		want_one(a, i);
 	if (!guard.queued)
 		order_pending(hb(), a->at, a->pages * PAGE, on_pending, a);
 }
@@ -116,16 +127,28 @@ static uint32_t stack(void)
 	return consan_host_stack(NULL);
 }
 
+/* Under the lock: until the next operation has run. */
+static void free_all(void)
+{
+	guard.queued = false;
+	for (size_t i = 0; i < guard.area.n; i++)
+		apply(&guard.area.at[i], true);
+}
+
 /* Under the lock. Returns false if the page need not be guarded any more. */
 static bool check(struct area *a, uintptr_t at, size_t bytes, bool write)
 {
-	const struct order_range r = { .addr = at, .bytes = bytes, .flags = write ? ORDER_WRITE : 0 };
+	struct order_range r = { .addr = at, .bytes = bytes, .flags = write ? ORDER_WRITE : 0 };
 	const size_t page = (at - a->at) / PAGE;
 	const struct task *t = engine_running();
 
-	if (t && t->order) { /* a host function: the access is one of its operation */
+	/* of a host function: the access is one of its operation, and counts as strong, as those of the host do */
+	if (t && t->order) {
+		r.flags |= ORDER_STRONG | ORDER_SYSTEM | (write ? 0 : ORDER_OBSERVES);
 		order_accesses(hb(), t->order, &r, 1);
 		a->steps[page]++;
+		if (guard.function_left && !--guard.function_left)
+			free_all();
 	} else if (order_host_access(hb(), &r, stack))
 		a->steps[page] = MOST_STEPS;
 	else
@@ -206,6 +229,16 @@ static bool is_ours(uintptr_t at)
 	return ours;
 }
 
+/* What is queued may use the page. A host function is a part of that: its accesses are those of an operation,
+ * and it cannot wait for others. */
+static void run_queued(void)
+{
+	if (!guard.queued || engine_running())
+		return;
+	engine_try_all();
+	guard_update();
+}
+
 static bool faulted(uintptr_t at, ucontext_t *u)
 {
 	struct area *a;
@@ -214,10 +247,7 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 
 	if (!is_ours(at))
 		return false;
-	if (guard.queued) {
-		engine_try_all();
-		guard_update();
-	}
+	run_queued();
 	lock();
 	a = area_of(at);
 	if (!a) {
@@ -229,7 +259,10 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 	/* else another thread was first, or what was queued has run */
 	if (a->now[page] == NO_ACCESS || (a->now[page] == NO_WRITES && write)) {
 		again = check(a, at, 1, write);
-		want(a);
+		if (engine_running()) /* of a function, which may access many pages */
+			want_one(a, page);
+		else
+			want(a);
 		protect(a, page, 1, FREE_PAGE);
 		if (again && a->wanted[page] != FREE_PAGE)
 			step(u, at);
@@ -308,6 +341,8 @@ void guard_add(void *at, size_t bytes)
 	const size_t pages = to > from ? (to - from) / PAGE : 0;
 
 	order_host_can_access(hb());
+	if (from != (uintptr_t)at || to < (uintptr_t)at + bytes)
+		guard.partly = true;
 	if (!pages)
 		return;
 	lock();
@@ -349,16 +384,15 @@ void guard_resume(void)
 {
 	lock();
 	guard.suspended--;
+	guard.given_up = false;
 	for (size_t i = 0; i < guard.area.n; i++)
 		memset(guard.area.at[i].steps, 0, guard.area.at[i].pages * sizeof(uint16_t));
 	unlock();
 	guard_update();
 }
 
-void guard_update(void)
+static void update(bool queued)
 {
-	const bool queued = engine_pending();
-
 	lock();
 	guard.queued = queued;
 	for (size_t i = 0; i < guard.area.n && !guard.suspended; i++) {
@@ -368,6 +402,28 @@ void guard_update(void)
 		apply(&guard.area.at[i], false);
 	}
 	unlock();
+}
+
+bool guard_sees_all(void)
+{
+#if defined(__x86_64__)
+	return !guard.partly && !guard.given_up;
+#else
+	return false;
+#endif
+}
+
+void guard_update(void)
+{
+	update(engine_pending());
+}
+
+void guard_function(void)
+{
+	lock();
+	guard.function_left = MOST_OF_FUNCTION;
+	unlock();
+	update(true);
 }
 
 /* Are any of the bytes in memory that we protect? */
@@ -392,10 +448,7 @@ void guard_touch(const void *at, size_t bytes, bool write)
 		return;
 	if (!is_guarded(from, end))
 		return;
-	if (guard.queued) {
-		engine_try_all();
-		guard_update();
-	}
+	run_queued();
 	lock();
 	while (from < end) {
 		uintptr_t to = (from / PAGE + 1) * PAGE;

@@ -196,6 +196,14 @@ struct order_op *hb_issue_node(const struct order_op *start, struct order_op *co
 	return order_issue_node(hb(), start, after, nafter, &call);
 }
 
+struct order_op *hb_issue_copy(const struct order_op *start, const struct op *op)
+{
+	struct order_call call = call_of(op);
+
+	call.batch = true;
+	return order_issue_node(hb(), start, NULL, 0, &call);
+}
+
 /* Not under a call of the program: its stack is that of the call that issued the whole. */
 struct order_op *hb_issue_inside(struct order_op *in, struct order_op *const *after, size_t nafter,
 	bool last, const struct op *op, const struct caller *from)
@@ -251,7 +259,7 @@ void hb_done(struct order_op *o, const struct op *op)
 
 	if (op->kind == OP_COPY && c->width) {
 		/* pageable memory is staged: the call returns when it has been read */
-		if (!c->staged && !(memory_of(c->src) == ORDER_PAGEABLE && memory_of(c->dst) != ORDER_PAGEABLE))
+		if (!c->staged && !c->read_apart && !(memory_of(c->src) == ORDER_PAGEABLE && memory_of(c->dst) != ORDER_PAGEABLE))
 			add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
 		add_rows(&r, c->dst, c->dst_pitch, c->dst_slice, c->width, c->height, c->depth,
 			ORDER_WRITE);
@@ -268,6 +276,33 @@ void hb_done(struct order_op *o, const struct op *op)
 			op->condition.values, op->condition.handle), .bytes = sizeof(uint32_t) }));
 	if (r.all.n)
 		order_accesses(hb(), o, r.all.at, r.all.n);
+	vec_free(&r.all);
+}
+
+void hb_read_apart(struct stream *s, const struct op *op, bool known)
+{
+	struct order_call call = call_of(op);
+	const struct copy *c = &op->copy;
+	struct order_event read = { 0 };
+	struct ranges r = { 0 };
+	struct order_op *o;
+	order_line line;
+
+	if (memory_of(c->src) == ORDER_PAGEABLE)
+		return;
+	call.source = true;
+	line = order_line_open(hb(), ORDER_NON_BLOCKING, s->device);
+	order_line_name(hb(), line, "no stream");
+	o = order_issue(hb(), line, &call);
+	add_rows(&r, c->src, c->src_pitch, c->src_slice, c->width, c->height, c->depth, 0);
+	order_accesses(hb(), o, r.all.at, r.all.n);
+	order_record(hb(), &read, line, 0);
+	order_wait(hb(), hb_line(s), &read, 0);
+	if (known)
+		order_host_waits_op(hb(), o, ORDER_PROMISED);
+	order_event_free(&read);
+	order_line_close(hb(), line);
+	order_op_put(hb(), o);
 	vec_free(&r.all);
 }
 

@@ -8,7 +8,8 @@
 
 enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
 #define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
-#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks */
+#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks ... */
+#define HOST_SEEN 1                     /* ... that the host cannot wait for without an access that is seen */
 #define IDLE_ROUNDS 100                 /* rounds without work until it sleeps */
 
 /* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
@@ -298,6 +299,19 @@ void engine_try_all(void)
 
 /* ---- the background thread ---- */
 
+/* Accesses of the host while an operation runs are not seen, so that what need not run should wait for the
+ * access that makes it run (guard.c). Can the host wait for what is queued by other means? */
+static bool may_be_awaited(void)
+{
+	if (ipc_any() || !guard_sees_all())
+		return true;
+	for (const struct task *t = queue.first; t; t = t->next)
+		if (t->state != TASK_QUEUED || t->op.kind == OP_HOST || t->op.kind == OP_CONDITION
+				|| t->op.kind == OP_GRAPH || t->op.kind == OP_ENVIRONMENT)
+			return true;
+	return false;
+}
+
 static void *run_idle(void *unused)
 {
 	uint64_t calls = 0;
@@ -314,7 +328,8 @@ static void *run_idle(void *unused)
 			? &(struct timespec){ .tv_sec = INT32_MAX } : &until);
 		background.asleep = false;
 		vain = queue.first ? 0 : vain + 1;
-		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy) {
+		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy
+				&& (progress_seconds() - queue.moved > HOST_SEEN || may_be_awaited())) {
 			wake_suspended();
 			while (calls == queue.calls && !queue.waiting && engine_step(NULL, WAIT_QUERY, NULL))
 				;

@@ -85,6 +85,7 @@ struct context {
 	bool primary;
 	unsigned flags;
 	unsigned long long id;
+	struct green *green;         /* of a green context (green.c); or NULL */
 };
 struct context *cuda_context_now(void);   /* NULL: none is current */
 struct context *cuda_context_of(const void *handle); /* NULL: no such context */
@@ -173,6 +174,8 @@ int func_load(struct func *f);
 int func_find(const void *handle, struct func **out);
 int func_find_on(const void *handle, int device, struct func **out);
 int var_find(const void *host, void **at, size_t *bytes);
+/* The address of `count` bytes at symbol + offset; an error if they exceed the variable. */
+int symbol_place(const void *symbol, size_t count, size_t offset, char **at);
 struct image *image_of(const void *handle); /* NULL: not a live handle */
 
 /* ---- memory (memory.c) ---- */
@@ -217,6 +220,7 @@ struct copy {
 	size_t width, height, depth;
 	enum cudaMemcpyKind kind;
 	void *staged;                /* a copy of the source that is read instead; owned; or NULL */
+	bool read_apart;             /* hb_read_apart() has reported what it reads */
 };
 struct fill {
 	void *dst;
@@ -254,10 +258,11 @@ void ipc_begins(void); /* from now on */
 /* ipc_race.c: races with other processes. Memory that is shared has a log of so many bytes, shared, too. */
 struct ipc_log;
 size_t ipc_log_bytes(void);
-/* Memory of this process is shared, and has this log. */
-void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes);
+/* Memory of this process is shared, and has this log; offset: where these bytes are in it. */
+void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes, size_t offset);
+void ipc_race_unwatch(const void *at); /* these bytes are unmapped */
 void ipc_race_events(void); /* events are shared: nothing is compared */
-void ipc_race_forget(struct ipc_log *l); /* it is unmapped */
+void ipc_race_forget(struct ipc_log *l); /* the log will be unmapped */
 /* The host may know more operations to be complete; all: the process ends. Before it can notify others. */
 void ipc_race_known(bool all);
 void ipc_registered(const void *at); /* memory of the program; other processes may have it, too */
@@ -401,6 +406,7 @@ struct stream {
 	VEC(struct node *) front;    /* of the capture: the nodes that the next one depends on */
 	bool joined;                 /* the capture of another stream, joined by an event */
 	bool per_thread;             /* a per-thread default stream */
+	struct green *green;         /* the green context that it was created in; or NULL */
 	bool has_line;               /* line is open */
 	order_line line;             /* in libconsan/order; by hb_line() */
 	bool launched;               /* the last operation was a launch ... */
@@ -452,6 +458,9 @@ int cuda_event_free(const void *handle);
 int cuda_event_sync(const void *handle, bool query);
 int cuda_event_elapsed(float *ms, const void *start, const void *end);
 
+/* A stream was created: it belongs to the green context that is current, if one is (green.c). */
+void green_stream(struct stream *s);
+
 /* Capture: from begin to end, operations of the stream go into a graph. */
 int stream_capture_begin(const void *handle, struct graph *into, const void *const *after, size_t n);
 /* The next node that is captured depends on these as well, or (set) on no others. */
@@ -487,6 +496,7 @@ struct graph {
 	unsigned long long flags;    /* executable: enum cudaGraphInstantiateFlags */
 	bool launches;               /* executable: it is launched as OP_ENVIRONMENT */
 	bool tail;                   /* a copy that a kernel launched as a tail */
+	unsigned fired;              /* a copy: graphs that its kernels fired and forgot */
 	struct graph *on_device;     /* executable: as it was uploaded, for launches by kernels, owned; or NULL */
 	struct task *last;           /* executable: its last launch, which the next one waits for; owns a
 					reference */
@@ -584,6 +594,11 @@ struct order_op *hb_issue(struct stream *s, const struct op *op);
 struct order_op *hb_issue_node(const struct order_op *start, struct order_op *const *after,
 	size_t nafter, const struct op *op);
 /* Of one that is issued while `in` runs, as part of it. */
+/* A copy of a batch. */
+struct order_op *hb_issue_copy(const struct order_op *start, const struct op *op);
+/* The source of a copy is read by an operation of its own, which the stream waits for, but which does not wait
+ * for the stream; known: it is complete for the host. */
+void hb_read_apart(struct stream *s, const struct op *op, bool known);
 struct order_op *hb_issue_inside(struct order_op *in, struct order_op *const *after, size_t nafter,
 	bool last, const struct op *op, const struct caller *from);
 /* It has run: reports the accesses of a copy or fill. */
@@ -624,6 +639,10 @@ void hb_event_waited(const struct cuda_event *e);
 /* Memory that the host and operations can access. */
 void guard_add(void *at, size_t bytes);
 void guard_remove(void *at);
+/* A function of the program runs on this thread as an operation: what it accesses is seen, until others run. */
+void guard_function(void);
+/* Does each access of the host to such memory call us, as long as operations are queued? */
+bool guard_sees_all(void);
 /* While an operation runs, no page is protected. May be nested, and on several threads. */
 void guard_suspend(void);
 void guard_resume(void);

@@ -151,7 +151,7 @@ static void watch(struct ipc_memory *m)
 	if (log == MAP_FAILED)
 		return;
 	m->log = log;
-	ipc_race_watch(m->log, m->at, m->bytes);
+	ipc_race_watch(m->log, m->at, m->bytes, 0);
 }
 
 int ipc_export(const void *at, void *out)

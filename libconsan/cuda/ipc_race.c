@@ -1,4 +1,5 @@
-/* ipc_race: races between operations of processes that share memory by cudaIpcGetMemHandle().
+/* ipc_race: races between operations of processes that share memory, by cudaIpcGetMemHandle(), by memory pools
+ * (ipc.c) or by handles of virtual memory management (vmm.c).
  *
  * Each such memory has a log, shared as well, of what operations of all processes accessed, when they
  * were issued, and when their process knew them to be complete. Processes synchronize by means that
@@ -65,7 +66,7 @@ static void unlock_log(struct ipc_log *l)
 /* ---- what this process shares, and knows to be complete ---- */
 
 struct mine { struct ipc_log *log; uint32_t index; struct order_place place; };
-struct watched { struct ipc_log *log; uint64_t at, bytes; };
+struct watched { struct ipc_log *log; uint64_t at, bytes, offset; }; /* offset: in the memory */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of both; before that of a log */
 static VEC(struct mine) pending;
 static VEC(struct watched) watched;
@@ -176,7 +177,7 @@ static bool any_strong(const struct order_range *range, size_t n)
 static void compare(const struct watched *w, const struct order_side *by, struct order_place at,
 	uint64_t issued, const struct order_range *range, size_t n)
 {
-	const uint64_t base = w->at, bytes = w->bytes;
+	const uint64_t base = w->at, bytes = w->bytes, offset = w->offset;
 	struct ipc_log *l = w->log;
 	struct access mine = { .pid = getpid(), .place = at, .issued = issued }, other;
 	unsigned kept = 0;
@@ -197,8 +198,8 @@ static void compare(const struct watched *w, const struct order_side *by, struct
 
 		if (to <= base || from >= base + bytes)
 			continue;
-		mine.from = from > base ? from - base : 0;
-		mine.to = (to < base + bytes ? to : base + bytes) - base;
+		mine.from = offset + (from > base ? from - base : 0);
+		mine.to = offset + (to < base + bytes ? to : base + bytes) - base;
 		mine.write = range[i].flags & ORDER_WRITE;
 		race = found ? NULL : find_race(l, &mine);
 		if (race) {
@@ -209,7 +210,7 @@ static void compare(const struct watched *w, const struct order_side *by, struct
 			other.kernel[sizeof other.kernel - 1] = other.call[sizeof other.call - 1] =
 				other.line[sizeof other.line - 1] = 0;
 			side.site = range[i].site;
-			report(&side, &mine, &other, base + (mine.from > other.from ? mine.from : other.from),
+			report(&side, &mine, &other, base - offset + (mine.from > other.from ? mine.from : other.from),
 				(mine.to < other.to ? mine.to : other.to)
 				- (mine.from > other.from ? mine.from : other.from));
 		}
@@ -231,12 +232,21 @@ static void on_accesses(void *unused, const struct order_side *by, struct order_
 	pthread_mutex_unlock(&lock);
 }
 
-void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes)
+void ipc_race_watch(struct ipc_log *l, const void *at, size_t bytes, size_t offset)
 {
 	pthread_mutex_lock(&lock);
-	vec_push(&watched, ((struct watched){ l, (uint64_t)(uintptr_t)at, bytes }));
+	vec_push(&watched, ((struct watched){ l, (uint64_t)(uintptr_t)at, bytes, offset }));
 	pthread_mutex_unlock(&lock);
 	order_watch(hb(), on_accesses, NULL);
+}
+
+void ipc_race_unwatch(const void *at)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < watched.n; i++)
+		if (watched.at[i].at == (uint64_t)(uintptr_t)at)
+			watched.at[i--] = watched.at[--watched.n];
+	pthread_mutex_unlock(&lock);
 }
 
 void ipc_race_events(void)

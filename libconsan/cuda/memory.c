@@ -86,8 +86,8 @@ void mem_of_other_process(void)
 
 	if (!atomic_flag_test_and_set(&said))
 		remark(REMARK_NOTE, "memory is shared with another process: its accesses are not checked "
-			"against those of this one, but for those of operations to memory of cudaIpcGetMemHandle() that "
-			"no kernel uses to synchronize and no shared event orders");
+			"against those of this one, but for those of operations to memory that no kernel uses to "
+			"synchronize and no shared event orders");
 }
 
 int mem_alloc(void **at, size_t bytes, enum consan_mem kind)

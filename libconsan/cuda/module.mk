@@ -7,7 +7,7 @@ CUDA_SRC = $(addprefix libconsan/cuda/, \
 	logs.c memory.c no_ptx.c nvml.c nvtx.c op.c \
 	python.c queue.c redirect.c region.c rt_device.c rt_graph.c rt_graph_memory.c rt_graph_node.c rt_launch.c rt_memory.c rt_module.c \
 	rt_stream.c run_task.c stream.c stripped.c suspend.c)
-CUDA_SRC += $(addprefix libconsan/cuda/, device_graph.c api_batch.c api_ipc.c array.c drv_array.c rt_array.c texture.c ipc.c ipc_race.c multicast.c vmm.c)
+CUDA_SRC += $(addprefix libconsan/cuda/, api_graph.c batch.c device_copy.c device_graph.c green.c api_batch.c api_ipc.c array.c drv_array.c rt_array.c texture.c ipc.c ipc_race.c multicast.c vmm.c)
 CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 
 # The functions have the parameters of CUDA's prototypes, used or not.

@@ -93,6 +93,8 @@ int op_run(const struct op *op, struct order_op *order)
 		if (order)
 			order_host_runs(hb(), order);
 		ipc_race_known(false);
+		if (order && !op->host.ours)
+			guard_function();
 		op->host.call(op->host.user);
 		return 0;
 	case OP_LIBRARY:

@@ -69,6 +69,7 @@ struct queue {
 	VEC(struct task *) orphan;   /* last tasks of blocking streams that were destroyed */
 	struct task *busy;           /* the task that does device work, or NULL */
 	unsigned functions;          /* host functions that run */
+	double function_since;       /* when the program's last one began; seconds of CLOCK_MONOTONIC */
 	uint64_t epoch;              /* incremented when a suspended grid may go on */
 	unsigned threads;            /* of ours */
 	unsigned waiting;            /* threads of the host in a wait */

@@ -79,8 +79,7 @@ cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol)
 	return rt(bytes ? var_find(symbol, NULL, bytes) : cudaErrorInvalidValue);
 }
 
-/* The address of `count` bytes at symbol + offset; an error if they exceed the variable. */
-static int place(const void *symbol, size_t count, size_t offset, char **at)
+int symbol_place(const void *symbol, size_t count, size_t offset, char **at)
 {
 	size_t bytes;
 	void *base;
@@ -107,7 +106,7 @@ static cudaError_t to_symbol(const void *symbol, const void *src, size_t count, 
 {
 	struct copy c;
 	char *at;
-	int error = place(symbol, count, offset, &at);
+	int error = symbol_place(symbol, count, offset, &at);
 
 	if (error)
 		return rt(error);
@@ -120,7 +119,7 @@ static cudaError_t from_symbol(void *dst, const void *symbol, size_t count, size
 {
 	struct copy c;
 	char *at;
-	int error = place(symbol, count, offset, &at);
+	int error = symbol_place(symbol, count, offset, &at);
 
 	if (error)
 		return rt(error);

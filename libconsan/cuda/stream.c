@@ -41,6 +41,7 @@ int stream_new(struct stream **out, unsigned flags, int priority)
 	if (!out || flags > 1)
 		return cudaErrorInvalidValue;
 	*out = new_stream(flags, priority, false);
+	green_stream(*out);
 	return 0;
 }
 

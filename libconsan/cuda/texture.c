@@ -185,26 +185,42 @@ static int set_reading(const struct object *o, const char *call, struct consan_t
 
 /* ---- views ---- */
 
-static CUresourceViewFormat view_format(const struct consan_texture *t)
+/* "format specifies how the data [...] should be interpreted": texels of the same size. */
+static int set_view_format(const CUDA_RESOURCE_VIEW_DESC *v, const char *call, struct consan_texture *t)
 {
-	static const CUresourceViewFormat of_one[] = {
-		[CONSAN_TEXEL_U8] = CU_RES_VIEW_FORMAT_UINT_1X8, [CONSAN_TEXEL_U16] = CU_RES_VIEW_FORMAT_UINT_1X16,
-		[CONSAN_TEXEL_U32] = CU_RES_VIEW_FORMAT_UINT_1X32, [CONSAN_TEXEL_S8] = CU_RES_VIEW_FORMAT_SINT_1X8,
-		[CONSAN_TEXEL_S16] = CU_RES_VIEW_FORMAT_SINT_1X16, [CONSAN_TEXEL_S32] = CU_RES_VIEW_FORMAT_SINT_1X32,
-		[CONSAN_TEXEL_F16] = CU_RES_VIEW_FORMAT_FLOAT_1X16, [CONSAN_TEXEL_F32] = CU_RES_VIEW_FORMAT_FLOAT_1X32,
+	static const struct { CUresourceViewFormat of_one; CUarray_format format; } known[] = {
+		{ CU_RES_VIEW_FORMAT_UINT_1X8, CU_AD_FORMAT_UNSIGNED_INT8 },
+		{ CU_RES_VIEW_FORMAT_UINT_1X16, CU_AD_FORMAT_UNSIGNED_INT16 },
+		{ CU_RES_VIEW_FORMAT_UINT_1X32, CU_AD_FORMAT_UNSIGNED_INT32 },
+		{ CU_RES_VIEW_FORMAT_SINT_1X8, CU_AD_FORMAT_SIGNED_INT8 },
+		{ CU_RES_VIEW_FORMAT_SINT_1X16, CU_AD_FORMAT_SIGNED_INT16 },
+		{ CU_RES_VIEW_FORMAT_SINT_1X32, CU_AD_FORMAT_SIGNED_INT32 },
+		{ CU_RES_VIEW_FORMAT_FLOAT_1X16, CU_AD_FORMAT_HALF },
+		{ CU_RES_VIEW_FORMAT_FLOAT_1X32, CU_AD_FORMAT_FLOAT },
 	};
+	const unsigned texel = consan_texel_bytes(t->format) * t->channels;
 
-	/* of 1, 2 and 4 channels one after the other */
-	return (CUresourceViewFormat)(of_one[t->format] + t->channels / 2);
+	if (v->format == CU_RES_VIEW_FORMAT_NONE)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		for (unsigned channels = 1; channels <= 4; channels *= 2) {
+			/* of 1, 2 and 4 channels one after the other */
+			if (v->format != (CUresourceViewFormat)(known[i].of_one + channels / 2))
+				continue;
+			if (array_format_bytes(known[i].format) * channels != texel)
+				return refuse(call, "views with texels of another size are not emulated");
+			t->format = texel_of(known[i].format);
+			t->channels = (uint8_t)channels;
+			return 0;
+		}
+	return refuse(call, "views of block-compressed data are not emulated");
 }
 
 /* "CUDA_RESOURCE_VIEW_DESC": levels of a mipmapped array, layers of a layered one. */
-static int set_view(const CUDA_RESOURCE_VIEW_DESC *v, const char *call, struct consan_texture *t)
+static int set_view(const CUDA_RESOURCE_VIEW_DESC *v, struct consan_texture *t)
 {
 	const unsigned last_level = t->levels ? t->levels - 1 : 0, last_layer = t->layers ? t->layers - 1 : 0;
 
-	if (v->format != CU_RES_VIEW_FORMAT_NONE && v->format != view_format(t))
-		return refuse(call, "views of resources in other formats are not emulated");
 	if (t->linear_memory || v->firstMipmapLevel > v->lastMipmapLevel || v->lastMipmapLevel > last_level
 			|| v->firstLayer > v->lastLayer || v->lastLayer > last_layer
 			|| (v->width && (v->width != t->width || v->height != t->height)))
@@ -248,10 +264,12 @@ int object_new(const struct object *o, const char *call, uint64_t *handle)
 	struct object *own;
 	int error = set_resource(o, call, &t);
 
+	if (!error && o->has_view)
+		error = set_view_format(&o->view, call, &t);
 	if (!error && !o->surface)
 		error = set_reading(o, call, &t);
 	if (!error && o->has_view)
-		error = set_view(&o->view, call, &t);
+		error = set_view(&o->view, &t);
 	if (error)
 		return error;
 	forget_destroyed();

@@ -58,6 +58,10 @@ void vmm_release(struct memory *m)
 	vec_free(&m->bound);
 	if (m->base)
 		munmap(m->base, m->bytes);
+	if (m->log) {
+		ipc_race_forget(m->log);
+		munmap(m->log, ipc_log_bytes());
+	}
 	if (m->fd >= 0) {
 		close(m->fd);
 		mem_uncount(m->device, m->bytes);
@@ -167,7 +171,36 @@ CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp 
 	return drv(drv_initialised());
 }
 
-/* ---- other processes ---- */
+/* ---- other processes ----
+ *
+ * Memory that is exported has its log behind it, in the same file, whose size says so. */
+
+static void watch(const struct mapping *map)
+{
+	if (map->memory->log)
+		ipc_race_watch(map->memory->log, map->at, map->bytes, map->offset);
+}
+
+/* Its accesses are compared with those of other processes; without a log, they are not. */
+static void map_log(struct memory *m)
+{
+	void *log = mmap(NULL, ipc_log_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, (off_t)m->bytes);
+
+	if (log == MAP_FAILED)
+		return;
+	m->log = log;
+	for (size_t k = 0; k < mapping.n; k++)
+		if (mapping.at[k]->memory == m)
+			watch(mapping.at[k]);
+}
+
+static void begin_sharing(struct memory *m)
+{
+	if (m->log || ipc_log_bytes() >= VMM_PAGE || ftruncate(m->fd, (off_t)(m->bytes + ipc_log_bytes())))
+		return;
+	map_log(m);
+	ipc_begins();
+}
 
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
 	CUmemAllocationHandleType type, unsigned long long flags)
@@ -179,6 +212,8 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 	m = vmm_memory(handle);
 	if (m && m->fd >= 0 && m->handle_types & type && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		fd = dup(m->fd);
+	if (fd >= 0)
+		begin_sharing(m);
 	vmm_unlock();
 	if (m && m->fd < 0)
 		remark(REMARK_CALL_UNSUPPORTED, "cuMemExportToShareableHandle: a multicast object");
@@ -225,7 +260,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 		if (all.at[k]->fd >= 0 && !fstat(all.at[k]->fd, &of) && of.st_ino == is.st_ino)
 			m = all.at[k];
 	if (!m && (fd = fcntl(given, F_DUPFD_CLOEXEC, 0)) >= 0) {
-		m = make(fd, (size_t)is.st_size, device < device_count() ? device : 0, type);
+		m = make(fd, (size_t)is.st_size & ~(size_t)(VMM_PAGE - 1), device < device_count() ? device : 0, type);
+		if (!whole((size_t)is.st_size))
+			map_log(m);
 		mem_count_always(m->device, m->bytes);
 		ipc_begins();
 	}
@@ -440,6 +477,7 @@ static int map_memory(char *at, size_t bytes, size_t offset, struct memory *m)
 	*map = (struct mapping){ at, bytes, offset, m, consan_access_new() };
 	m->refs++;
 	vec_push(&mapping, map);
+	watch(map);
 	vmm_show(map);
 	vmm_refresh(m);
 	if (twice)
@@ -481,6 +519,7 @@ static void unmap(size_t k)
 	struct mapping *map = mapping.at[k];
 
 	mapping.at[k] = mapping.at[--mapping.n];
+	ipc_race_unwatch(map->at);
 	consan_mem_unmap(device_session(), map->at);
 	mmap(map->at, map->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	vmm_refresh(map->memory);

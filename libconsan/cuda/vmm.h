@@ -17,6 +17,7 @@ struct memory {
 	int device;
 	int fd;                    /* the file; -1: a multicast object */
 	unsigned handle_types;     /* that it may be exported to */
+	struct ipc_log *log;       /* behind it in the file: other processes may have it (ipc_race.c); or NULL */
 	char *base;                /* a mapping of our own, for bindings; NULL: none yet */
 	/* a multicast object */
 	unsigned devices, added;   /* their number; those that were added, by bit */

@@ -211,16 +211,19 @@ enum exec_resume {
 
 enum exec_effect { RUNTIME_ASKS, RUNTIME_ORDERS, RUNTIME_RUNS };
 enum exec_function {
-#define RUNTIME(id, out, in, effect) RUNTIME_##id,
+#define RUNTIME(id, out, from, in, effect) RUNTIME_##id,
 #include "runtime.def"
 	RUNTIME_FUNCTIONS
 };
-enum { RUNTIME_OUT = 144 };        /* bytes of the largest result */
+enum { RUNTIME_OUT = 144,          /* bytes of the largest result */
+	RUNTIME_WORDS = 21 };      /* of the parameters of Memcpy3DAsync */
 /* A call by one thread. */
 struct exec_call {
 	enum exec_function function;
 	enum exec_effect effect;
-	uint64_t arg[8];           /* the parameters; of LaunchDevice and LaunchDeviceV2 none */
+	/* The parameters in words, structures in as many as they have; of Memcpy3DAsync what the first one
+	 * points to in its place; of LaunchDevice and LaunchDeviceV2 none. */
+	uint64_t arg[RUNTIME_WORDS];
 	const char *kernel;        /* that is launched, or that a parameter names; or NULL */
 	/* of a launch: */
 	uint32_t grid[3], block[3], shared_dynamic;

@@ -11,13 +11,14 @@ enum { SUCCESS = 0, INVALID_VALUE = 1, MEMORY_ALLOCATION = 2, INVALID_DEVICE_FUN
 
 static const struct function {
 	const char *name;
-	uint8_t out, in;
+	uint8_t out, from, in;
 	enum exec_effect effect;
 } functions[] = {
-#define RUNTIME(id, out, in, effect) { #id, out, in, RUNTIME_##effect },
+#define RUNTIME(id, out, from, in, effect) { #id, out, from, in, RUNTIME_##effect },
 #include "runtime.def"
 };
-#define RUNTIME(id, out, in, effect) _Static_assert(out <= RUNTIME_OUT, "it fits");
+#define RUNTIME(id, out, from, in, effect) \
+	_Static_assert((out) <= RUNTIME_OUT && (from) + 8 <= 8 * RUNTIME_WORDS, "it fits");
 #include "runtime.def"
 
 static bool of_graphs(size_t function)
@@ -61,8 +62,8 @@ const char *runtime_refusal(const char *name)
 
 /* ---- memory of the caller ---- */
 
-static void emit_write(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
-	unsigned bytes, uint32_t overwritten, uint32_t unchanged)
+static void emit_access(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *p,
+	uint8_t mode, unsigned bytes, uint32_t overwritten, uint32_t unchanged)
 {
 	struct event e = ex_event(w, x, EV_ACCESS, lanes);
 
@@ -71,7 +72,7 @@ static void emit_write(struct warp *w, const struct xop *x, uint32_t lanes, cons
 		return;
 	e.access.space = p->space;
 	e.access.owner = (uint16_t)(p->cta ? p->cta->rank : w->cta->rank);
-	e.access.mode = MODE_WRITE;
+	e.access.mode = mode;
 	e.access.bytes = bytes;
 	e.access.at.base = p->addr;
 	e.access.overwritten = overwritten;
@@ -87,8 +88,44 @@ static bool store_out(struct warp *w, const struct xop *x, unsigned l, uint64_t 
 
 	if (!ex_resolve(w, x, 1u << l, PS_none, addr, bytes, bytes % 8 ? 4 : 8, true, &p))
 		return false;
-	emit_write(w, x, 1u << l, &p, bytes, 0, memcmp(p.host, from, bytes) ? 0 : 1u << l);
+	emit_access(w, x, 1u << l, &p, MODE_WRITE, bytes, 0, memcmp(p.host, from, bytes) ? 0 : 1u << l);
 	memcpy(p.host, from, bytes);
+	return true;
+}
+
+/* Loads what the first parameter points to. False after a fault. */
+static bool load_from(struct warp *w, const struct xop *x, unsigned l, uint64_t addr, void *to, unsigned bytes)
+{
+	struct xplace p;
+
+	if (!ex_resolve(w, x, 1u << l, PS_none, addr, bytes, 8, false, &p))
+		return false;
+	emit_access(w, x, 1u << l, &p, MODE_READ, bytes, 0, 0);
+	memcpy(to, p.host, bytes);
+	return true;
+}
+
+/* Sets c->arg. False after a fault. */
+static bool arguments(struct warp *w, const struct xop *x, unsigned l, const struct call_site *s,
+	struct exec_call *c)
+{
+	const unsigned from = functions[s->runtime].from;
+	size_t n = 0;
+
+	for (unsigned k = 0; k < s->narg; k++) {
+		const size_t words = (s->arg[k].bytes + 7) / 8;
+
+		if (!k && from) {
+			if (!load_from(w, x, l, builtin_argument(w, s, l, 0), c->arg, from))
+				return false;
+			n = from / 8;
+			continue;
+		}
+		if (n + words > ARRAY_SIZE(c->arg))
+			break;
+		memcpy(&c->arg[n], builtin_frame(w, l, s->arg[k].at), s->arg[k].bytes);
+		n += words;
+	}
 	return true;
 }
 
@@ -326,7 +363,7 @@ static enum step set_condition(struct warp *w, const struct xop *x, uint32_t lan
 			overwritten |= (uint32_t)(v != value) << m;
 			unchanged |= (uint32_t)!memcmp(p.host, &v, sizeof v) << m;
 		}
-		emit_write(w, x, same, &p, sizeof value, overwritten, unchanged);
+		emit_access(w, x, same, &p, MODE_WRITE, sizeof value, overwritten, unchanged);
 		memcpy(p.host, &value, sizeof value);
 		lanes &= ~same;
 	}
@@ -362,8 +399,8 @@ enum step runtime_call(struct warp *w, const struct xop *x, uint32_t lanes, cons
 		const struct ptx_func *named;
 		uint64_t result;
 
-		for (unsigned k = 0; k < s->narg && k < ARRAY_SIZE(c.arg); k++)
-			c.arg[k] = builtin_argument(w, s, l, k);
+		if (!arguments(w, x, l, s, &c))
+			return STEP_FAULT;
 		named = f->in ? function_at(w, c.arg[f->in - 1]) : NULL;
 		c.kernel = named ? named->name : NULL;
 		result = answer(w, x, s, l, &c);

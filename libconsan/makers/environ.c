@@ -1,5 +1,6 @@
 /* environ: programs clear their environment before they call CUDA. The driver loads the library of GPU
- * mode by a variable of the environment when it is initialised, and that library reads consan's own. */
+ * mode by a variable of the environment when it is initialised, and that library reads consan's own; and
+ * system() starts programs with what is left. */
 #include "libconsan/base/base.h"
 
 #include <dlfcn.h>
@@ -9,7 +10,8 @@
 
 static bool is_kept(const char *variable)
 {
-	return !strncmp(variable, "CONSAN_", 7) || !strncmp(variable, "CUDA_INJECTION64_PATH=", 22);
+	return !strncmp(variable, "CONSAN_", 7) || !strncmp(variable, "CUDA_INJECTION64_PATH=", 22)
+		|| !strncmp(variable, "LD_PRELOAD=", 11) || !strncmp(variable, "LD_LIBRARY_PATH=", 16);
 }
 
 /* Replaces that of the C library. */
@@ -17,11 +19,11 @@ __attribute__((visibility("default"))) int clearenv(void);
 int clearenv(void)
 {
 	int (*const real)(void) = (int (*)(void))(intptr_t)dlsym(RTLD_NEXT, "clearenv");
-	const bool gpu = base_environ("CONSAN_RESULTS") && getenv("CUDA_INJECTION64_PATH");
+	const bool watched = base_environ("CONSAN_RESULTS");
 	VEC(char *) kept = { 0 };
 	int r;
 
-	for (char **e = environ; gpu && e && *e; e++)
+	for (char **e = environ; watched && e && *e; e++)
 		if (is_kept(*e))
 			vec_push(&kept, base_strdup(*e));
 	r = real ? real() : -1;

@@ -1,7 +1,9 @@
 # the library that watches assemblers and linkers of machine code
 MAKERS_SRC = $(addprefix libconsan/makers/, \
-	environ.c library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
+	environ.c exec.c library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
 MAKERS_OBJ = $(MAKERS_SRC:%.c=$(BUILD)/%.o)
+# functions of the C library that exec.c replaces
+MAKERS_STARTS = execve execv execvpe execvp fexecve execveat execl execlp execle posix_spawn posix_spawnp
 MAKERS_LIB = $(BUILD)/libconsan-makers.so
 
 # Its dlsym() is called by the runtime of AddressSanitizer before there is shadow memory.
@@ -10,4 +12,5 @@ $(BUILD)/libconsan/makers/library.o: CFLAGS_ALL += $(if $(filter 1,$(SAN)),-fno-
 $(MAKERS_LIB): $(MAKERS_OBJ) $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(MAKERS_OBJ) $(BUILD)/libconsan.a \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs) -Wl,-Bsymbolic \
-		-Wl,--exclude-libs,ALL -Wl,--defsym=dlsym=makers_dlsym $(LIBS_STATIC)
+		-Wl,--exclude-libs,ALL -Wl,--defsym=dlsym=makers_dlsym \
+		$(foreach f,$(MAKERS_STARTS),-Wl$(comma)--defsym=$(f)=makers_$(f)) $(LIBS_STATIC)

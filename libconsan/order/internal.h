@@ -73,7 +73,8 @@ struct line {
 	enum order_line_kind kind;
 	int device;
 	uint32_t epoch, number;
-	unsigned branch;       /* of a graph: its number, from 1 */
+	unsigned branch;       /* of a graph or batch: its number, from 1 */
+	bool batch;
 	uint32_t unrecorded;   /* as in order_op, of its last operations */
 	char *name;
 	struct order_clock clock;

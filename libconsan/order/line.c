@@ -69,7 +69,7 @@ const char *order_line_text(const struct order *o, order_line line, char *to, si
 	else if (l->kind == ORDER_LEGACY)
 		snprintf(to, n, "the default stream");
 	else if (!l->number)
-		snprintf(to, n, "branch %u of a graph", l->branch);
+		snprintf(to, n, "branch %u of a %s", l->branch, l->batch ? "batch" : "graph");
 	else
 		snprintf(to, n, "stream %u", l->number);
 	return to;
@@ -100,7 +100,7 @@ static struct order_call call_copy(const struct order_call *c)
 {
 	return (struct order_call){ .name = base_strdup(c->name ? c->name : ""),
 		.kernel = c->kernel ? base_strdup(c->kernel) : NULL, .launch = c->launch,
-		.stack = c->stack };
+		.stack = c->stack, .batch = c->batch, .source = c->source };
 }
 
 struct order_op *order_op_new(struct order *o, order_line line, const struct order_call *call)
@@ -163,19 +163,20 @@ struct order_op *order_issue(struct order *o, order_line line, const struct orde
 }
 
 /* A line on which an operation with this clock can be the next one: all that the line had is before
- * it. Branches of graphs use lines of their own, again and again. */
-static order_line branch_line(struct order *o, const struct order_clock *c, int device)
+ * it. Branches of graphs, and of batches of copies, use lines of their own, again and again. */
+static order_line branch_line(struct order *o, const struct order_clock *c, int device, bool batch)
 {
 	struct line *l;
 
 	for (uint32_t i = 1; i < o->line.n; i++) {
 		l = &o->line.at[i];
-		if (!l->open && clock_get(&c->by[ORDER_PROMISED], i) >= l->epoch && l->device == device)
+		if (!l->open && clock_get(&c->by[ORDER_PROMISED], i) >= l->epoch && l->device == device
+				&& l->batch == batch)
 			return i;
 	}
 	o->branches++;
 	vec_push(&o->line, ((struct line){ .kind = ORDER_NON_BLOCKING, .device = device,
-		.branch = ++o->branch_lines }));
+		.branch = ++o->branch_lines, .batch = batch }));
 	return (order_line)o->line.n - 1;
 }
 
@@ -190,7 +191,7 @@ struct order_op *order_issue_node(struct order *o, const struct order_op *start,
 	for (size_t i = 0; i < nafter; i++)
 		clock2_join(&clock, &after[i]->clock);
 	op = order_op_new(o, start->line, call);
-	op->line = branch_line(o, &clock, start->device);
+	op->line = branch_line(o, &clock, start->device, call->batch);
 	op->graph = order_place(start);
 	place(o, op, &clock);
 	clock2_free(&clock);

@@ -56,6 +56,8 @@ struct order_call {
 	const char *kernel;    /* mangled; NULL: it is no grid */
 	uint32_t launch;       /* number of the launch; only with kernel, may be set later */
 	uint32_t stack;        /* the host's call stack, a site; 0: unknown */
+	bool batch;            /* of order_issue_node(): a copy of a batch, not a node of a graph */
+	bool source;           /* what reads the source of a copy out of the order of its stream */
 };
 
 /* The program issues an operation to a line: it is ordered after the earlier ones of the line, after

@@ -112,6 +112,14 @@ static void edge_of(char *to, size_t n, const struct order *o, const struct orde
 		snprintf(to, n, "the host accessed the memory after it had issued %s in %s, without waiting: "
 			"wait for it before the access, or issue it afterwards", newer,
 			now->op->where);
+	else if (now->op->call.source || old->op->call.source)
+		snprintf(to, n, "%s may read its source out of the order of its stream, as its srcAccessOrder says: wait "
+			"on the host between it and %s, or let it read in the order of the stream "
+			"(cudaMemcpySrcAccessOrderStream)", now->op->call.source ? newer : older,
+			now->op->call.source ? older : newer);
+	else if (nodes_of_one(now->op, old->op) && now->op->call.batch)
+		snprintf(to, n, "the copies of a batch have no order among themselves: issue one of the two behind "
+			"the batch");
 	else if (nodes_of_one(now->op, old->op))
 		snprintf(to, n, "nothing orders %s before %s in the launch of a graph: add an edge between "
 			"the nodes, or wait for an event between the calls that are captured", older,

@@ -910,15 +910,74 @@ static void killed()
 /* Processes that synchronize by a pipe only: racy if the parent does not wait for its kernel, or its copy,
  * before it tells the child. */
 enum piped_how { WAITS, DOES_NOT, BLOCKS };
-template <piped_how How> static void piped_parent()
+enum shared_how { BY_HANDLE, BY_POOL, BY_MAPPING };
+template <shared_how By> static int *share()
 {
-	int *data = array(0, 1024), host[1024] = { 0 };
-	cudaIpcMemHandle_t h;
+	const cudaMemAllocationHandleType fds = cudaMemHandleTypePosixFileDescriptor;
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaMemPoolProps props = {};
+	cudaIpcMemHandle_t ipc;
+	cudaMemPool_t pool;
+	int *at, fd;
+	if (By == BY_HANDLE) {
+		at = array(0, 1024);
+		OK(cudaIpcGetMemHandle(&ipc, at));
+		send(0, &ipc, sizeof ipc);
+	} else if (By == BY_POOL) {
+		props.allocType = cudaMemAllocationTypePinned;
+		props.handleTypes = fds;
+		props.location.type = cudaMemLocationTypeDevice;
+		OK(cudaMemPoolCreate(&pool, &props));
+		OK(cudaMallocFromPoolAsync(&at, 4096, pool, 0));
+		OK(cudaStreamSynchronize(0));
+		OK(cudaMemPoolExportToShareableHandle(&fd, pool, fds, 0));
+		send_fd(0, fd);
+		OK(cudaMemPoolExportPointer(&data, at));
+		send(0, &data, sizeof data);
+	} else {
+		h = create(0, 2 * page);
+		at = map(h, 2 * page, 1);
+		OK(cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+		send_fd(0, fd);
+		at += page / 4;
+	}
+	return at;
+}
+template <shared_how By> static int *shared_by_parent()
+{
+	CUmemGenericAllocationHandle h;
+	cudaMemPoolPtrExportData data;
+	cudaIpcMemHandle_t ipc;
+	cudaMemPool_t pool;
+	int *at;
+	if (By == BY_HANDLE) {
+		receive(1, &ipc, sizeof ipc);
+		OK(cudaIpcOpenMemHandle((void **)&at, ipc, cudaIpcMemLazyEnablePeerAccess));
+	}
+	if (By == BY_POOL) {
+		OK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(size_t)receive_fd(1),
+			cudaMemHandleTypePosixFileDescriptor, 0));
+		receive(1, &data, sizeof data);
+		OK(cudaMemPoolImportPointer((void **)&at, pool, &data));
+	}
+	if (By == BY_MAPPING) {
+		OK(cuMemImportFromShareableHandle(&h, (void *)(size_t)receive_fd(1),
+			CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+		at = map(h, 2 * page, 1) + page / 4;
+		OK(cuMemRelease(h));
+	}
+	return at;
+}
+template <piped_how How, shared_how By> static void piped_parent()
+{
+	int *data, host[1024] = { 0 };
 	cudaStream_t s;
 	char ready;
+	OK(cudaSetDevice(0));
+	OK(cudaFree(0));
 	OK(cudaStreamCreate(&s));
-	OK(cudaIpcGetMemHandle(&h, data));
-	send(0, &h, sizeof h);
+	data = share<By>();
 	OK(cudaMemcpyAsync(data, host, 4096, cudaMemcpyHostToDevice, s));
 	fill<<<1, 32, 0, s>>>(data, 100);
 	if (How != DOES_NOT) OK(cudaStreamSynchronize(s));
@@ -929,26 +988,30 @@ template <piped_how How> static void piped_parent()
 	/* what the child did is over */
 	fill<<<1, 32, 0, s>>>(data, 200);
 	OK(cudaStreamSynchronize(s));
-	OK(cudaFree(data));
+	if (By != BY_MAPPING) OK(cudaFree(data));
 }
-static void piped_child()
+template <shared_how By> static void piped_child()
 {
-	cudaIpcMemHandle_t h;
 	cudaStream_t s;
 	int *data, *result;
 	char ready;
-	receive(1, &h, sizeof h);
 	OK(cudaSetDevice(0));
-	OK(cudaIpcOpenMemHandle((void **)&data, h, cudaIpcMemLazyEnablePeerAccess));
+	OK(cudaFree(0));
+	data = shared_by_parent<By>();
 	result = array(0, 32);
 	OK(cudaStreamCreate(&s));
 	receive(1, &ready, 1);
 	OK(cudaMemcpyAsync(result, data, 128, cudaMemcpyDeviceToDevice, s));
 	OK(cudaStreamSynchronize(s));
 	send(1, "r", 1);
-	OK(cudaIpcCloseMemHandle(data));
+	if (By == BY_HANDLE) OK(cudaIpcCloseMemHandle(data));
+	if (By == BY_POOL) OK(cudaFree(data));
+	if (By == BY_MAPPING) OK(cuMemUnmap((CUdeviceptr)(data - page / 4), 2 * page));
 }
-template <piped_how How> static void piped() { both(piped_parent<How>, piped_child); }
+template <piped_how How, shared_how By = BY_HANDLE> static void piped()
+{
+	both(piped_parent<How, By>, piped_child<By>);
+}
 
 static void shared_parent()
 {
@@ -1004,6 +1067,62 @@ static void shared_child()
 
 static void shared() { both(shared_parent, shared_child); }
 
+/* Two halves of a device, each with two streams: by an event of the whole context, or of one of its streams. */
+template <bool Whole> static void green()
+{
+	CUdevResource all, half[2], rest, again;
+	CUdevResourceDesc desc[2];
+	CUgreenCtx g[2], is;
+	CUcontext c, before;
+	CUstream first, second, other, late;
+	CUevent e;
+	unsigned n = 2, count;
+	int *data = array(0, 1024);
+	OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+	IS(CUDA_ERROR_INVALID_RESOURCE_TYPE, cuDeviceGetDevResource(0, &rest, CU_DEV_RESOURCE_TYPE_INVALID));
+	IS(CUDA_ERROR_INVALID_VALUE, cuDevSmResourceSplitByCount(half, &n, &all, &rest, 0, all.sm.smCount + 1));
+	OK(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 9));
+	CHECK(count == all.sm.smCount / 16);
+	OK(cuDevSmResourceSplitByCount(half, &n, &all, &rest, 0, 9));
+	CHECK(n == 2 && half[0].sm.smCount == 16 && rest.sm.smCount == all.sm.smCount - 32);
+	for (int k = 0; k < 2; k++) {
+		OK(cuDevResourceGenerateDesc(&desc[k], &half[k], 1));
+		IS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxCreate(&g[k], desc[k], 0, 0));
+		OK(cuGreenCtxCreate(&g[k], desc[k], 0, CU_GREEN_CTX_DEFAULT_STREAM));
+	}
+	OK(cuGreenCtxGetDevResource(g[1], &again, CU_DEV_RESOURCE_TYPE_SM));
+	CHECK(again.sm.smCount == 16);
+	half[1] = all;
+	IS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, cuDevResourceGenerateDesc(desc, half, 2));
+	OK(cuGreenCtxStreamCreate(&first, g[0], CU_STREAM_NON_BLOCKING, 0));
+	IS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxStreamCreate(&second, g[0], CU_STREAM_DEFAULT, 0));
+	OK(cuCtxFromGreenCtx(&c, g[0]));
+	OK(cuCtxGetCurrent(&before));
+	OK(cuCtxSetCurrent(c));
+	OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	OK(cuCtxSetCurrent(before));
+	OK(cuStreamGetGreenCtx(second, &is));
+	CHECK(is == g[0]);
+	OK(cuGreenCtxStreamCreate(&other, g[1], CU_STREAM_NON_BLOCKING, 0));
+	OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	fill<<<1, 32, 0, first>>>(data, 1);
+	fill<<<1, 32, 0, second>>>(data + 32, 1);
+	if (Whole) OK(cuGreenCtxRecordEvent(g[0], e));
+	else OK(cuEventRecord(e, first));
+	OK(cuGreenCtxWaitEvent(g[1], e));
+	fill<<<1, 64, 0, other>>>(data, 2);
+	/* what is created later waits, too */
+	OK(cuGreenCtxRecordEvent(g[1], e));
+	OK(cuGreenCtxWaitEvent(g[0], e));
+	OK(cuGreenCtxStreamCreate(&late, g[0], CU_STREAM_NON_BLOCKING, 0));
+	fill<<<1, 32, 0, late>>>(data + 32, 3);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(data) == 2 && value(data + 32) == 3);
+	for (CUstream s : { first, second, other, late }) OK(cuStreamDestroy(s));
+	for (CUgreenCtx x : g) OK(cuGreenCtxDestroy(x));
+	IS(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy(g[0]));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; void (*run)(); } part[] = {
@@ -1022,6 +1141,9 @@ int main(int argc, char **argv)
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
 		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
+		{ "green", green<true> }, { "green-racy", green<false> },
+		{ "piped-pool", piped<WAITS, BY_POOL> }, { "piped-pool-racy", piped<DOES_NOT, BY_POOL> },
+		{ "piped-mapping", piped<WAITS, BY_MAPPING> }, { "piped-mapping-racy", piped<DOES_NOT, BY_MAPPING> },
 		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <spawn.h>
 #include <unistd.h>
 
 #define OK(call) do { const cudaError_t error = (call); if (error != cudaSuccess) { \
@@ -378,7 +379,34 @@ static void close_all()
 		open("ends.own", O_RDWR | O_CREAT | O_TRUNC, 0600);
 }
 
+// "start-HOW" starts "plain" in place of this process, with an environment that has no variable of consan.
+static char self_path[] = "./ends", plain[] = "plain", own[] = "OWN=1", unwatched[] = "CONSAN_UNWATCHED=1";
+static char *const argv_plain[] = { self_path, plain, NULL }, *const empty[] = { NULL }, *const some[] = { own, NULL };
+static char *const opted_out[] = { unwatched, NULL };
+
+static void spawned(int error, pid_t pid)
+{
+	int status;
+
+	if (error || waitpid(pid, &status, 0) != pid)
+		_exit(90);
+	_exit(WEXITSTATUS(status));
+}
+
 static const struct { const char *name; void (*act)(); } firsts[] = {
+	{ "start-execve", [] { execve(self_path, argv_plain, some); } },
+	{ "start-unwatched", [] { execve(self_path, argv_plain, opted_out); } },
+	{ "start-execv", [] { environ = NULL; execv(self_path, argv_plain); } },
+	{ "start-execvp", [] { environ = (char **)empty; execvp(self_path, argv_plain); } },
+	{ "start-execvpe", [] { execvpe(self_path, argv_plain, empty); } },
+	{ "start-execl", [] { environ = NULL; execl(self_path, self_path, plain, NULL); } },
+	{ "start-execlp", [] { environ = NULL; execlp(self_path, self_path, plain, NULL); } },
+	{ "start-execle", [] { execle(self_path, self_path, plain, NULL, some); } },
+	{ "start-fexecve", [] { fexecve(open(self_path, O_RDONLY), argv_plain, empty); } },
+	{ "start-spawn", [] { pid_t p = 0; int e = posix_spawn(&p, self_path, NULL, NULL, argv_plain, some); spawned(e, p); } },
+	{ "start-spawnp", [] { pid_t p = 0; int e = posix_spawnp(&p, self_path, NULL, NULL, argv_plain, NULL); spawned(e, p); } },
+	{ "start-vfork", [] { pid_t p = vfork(); if (!p) { execve(self_path, argv_plain, some); _exit(90); } spawned(0, p); } },
+	{ "start-system", [] { clearenv(); _exit(WEXITSTATUS(system("./ends plain"))); } },
 	{ "plain", [] { } },
 	{ "clearenv", [] { clearenv(); } },
 	{ "daemon", daemonize },

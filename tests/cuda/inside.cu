@@ -301,6 +301,46 @@ __global__ void fills(int *a, bool fixed)
 }
 CASE(child_fill, CS1001) { fills<<<1, 1>>>(m, fixed); }
 
+// copies and fills of three dimensions, to the byte
+enum { PITCH = 64, ROWS = 2, DEPTH = 3, WIDTH = 40 };
+__device__ cudaMemcpy3DParms box_copy(int *to, int *from)
+{
+	cudaMemcpy3DParms p = {};
+
+	p.dstPtr = cudaPitchedPtr{ to, PITCH, PITCH, ROWS };
+	p.srcPtr = cudaPitchedPtr{ from, PITCH, PITCH, ROWS };
+	p.srcPos.z = 1;
+	p.extent = cudaExtent{ WIDTH, ROWS, DEPTH };
+	p.kind = cudaMemcpyDeviceToDevice;
+	return p;
+}
+__global__ void copies_box(int *a, int *b, bool fixed)
+{
+	cudaMemcpy3DParms p = box_copy(b, a);
+
+	cudaMemcpy3DAsync(&p, 0);
+	p.extent.width = 0; // it was read at the call
+	a[3 * ROWS * PITCH / 4 + (fixed ? WIDTH : 0) / 4] = 3; // beside the last plane
+}
+CASE(child_copy_box, CS1002) { copies_box<<<1, 1>>>(m, out, fixed); }
+__global__ void fills_box(int *a, bool fixed)
+{
+	cudaMemset3DAsync(cudaPitchedPtr{ a, PITCH, PITCH, ROWS }, 0, cudaExtent{ WIDTH, ROWS, DEPTH },
+		cudaStreamFireAndForget);
+	set<<<1, 2, 0, cudaStreamFireAndForget>>>(a + PITCH / 4 + (fixed ? WIDTH : WIDTH - 4) / 4, 1);
+}
+CASE(child_fill_box, CS1001) { fills_box<<<1, 1>>>(m, fixed); }
+// the parameters are read by the thread that calls
+__global__ void reads_box(int *a, int *b, bool fixed)
+{
+	__shared__ cudaMemcpy3DParms p;
+
+	if (threadIdx.x == 0) p = box_copy(b, a);
+	if (fixed) __syncthreads();
+	if (threadIdx.x == 32) cudaMemcpy3DAsync(&p, 0);
+}
+CASE(child_reads_box, CS102) { reads_box<<<1, 64>>>(m, out, fixed); }
+
 // the host's stream waits for the children, too
 __global__ void sets(int *a) { set<<<1, N, 0, cudaStreamFireAndForget>>>(a, 1); }
 CASE(host_stream, CS1002)
@@ -613,10 +653,50 @@ __global__ void planes(char *to, const char *from)
 	cudaMemcpy2DAsync(to + 1, 16, from, 8, 2, 4, cudaMemcpyDeviceToDevice, 0);
 }
 
+__global__ void boxes(char *to, const char *from, int *e)
+{
+	cudaMemcpy3DParms p = {};
+
+	cudaMemset3DAsync(cudaPitchedPtr{ to, 8, 8, 4 }, 9, cudaExtent{ 6, 3, 2 }, 0);
+	p.dstPtr = cudaPitchedPtr{ to, 8, 8, 4 };
+	p.dstPos = cudaPos{ 1, 1, 1 };
+	p.srcPtr = cudaPitchedPtr{ (void *)from, 4, 4, 4 };
+	p.srcPos = cudaPos{ 1, 0, 0 };
+	p.extent = cudaExtent{ 2, 3, 2 };
+	p.kind = cudaMemcpyDeviceToDevice;
+	e[0] = cudaMemcpy3DAsync(&p, 0);
+	p.extent.depth = 0;
+	e[1] = cudaMemcpy3DAsync(&p, 0);
+}
+
+static void planes_and_boxes()
+{
+	char *to = (char *)(m + 100), *from = (char *)(out + 200);
+	int *e = out + 100;
+
+	for (int k = 0; k < 32; k++) from[k] = (char)k;
+	memset(to, 0, 128);
+	planes<<<1, 1>>>(to, from);
+	CHECK(cudaDeviceSynchronize());
+	same("plane", to[16], 7);
+	same("plane", to[18], 9);
+	same("beside the plane", to[19], 0);
+	memset(to, 0, 128);
+	boxes<<<1, 1>>>(to, from, e);
+	CHECK(cudaDeviceSynchronize());
+	same("box", e[0] | e[1], 0);
+	for (int k = 0; k < 128; k++) {
+		const int x = k % 8, y = k / 8 % 4, z = k / 32;
+		const bool copied = x >= 1 && x < 3 && y >= 1 && z >= 1 && z < 3;
+
+		same("byte of a box", to[k], copied ? 16 * (z - 1) + 4 * (y - 1) + x
+			: x < 6 && y < 3 && z < 2 ? 9 : 0);
+	}
+}
+
 static void grids()
 {
 	int *e = out + 100;
-	char *plane = (char *)(m + 100), *source = (char *)(out + 200);
 
 	memset(m, 0, N * sizeof *m);
 	fibonacci<<<1, 1>>>(10, m);
@@ -640,13 +720,7 @@ static void grids()
 	waits<<<1, 1>>>(m + 2, m + 3);
 	CHECK(cudaDeviceSynchronize());
 	same("waits for its child", m[3], 1);
-	for (int k = 0; k < 32; k++) source[k] = (char)k;
-	memset(plane, 0, 64);
-	planes<<<1, 1>>>(plane, source);
-	CHECK(cudaDeviceSynchronize());
-	same("plane", plane[16], 7);
-	same("plane", plane[18], 9);
-	same("beside the plane", plane[19], 0);
+	planes_and_boxes();
 }
 
 /* to[0] counts the notes, which follow. */
@@ -760,13 +834,79 @@ static void values()
 	printf("values: OK\n");
 }
 
+/* ---- limits ---- */
+
+__global__ void launches_many(int *n, int *e, int times, bool tails)
+{
+	while (times--) {
+		note<<<1, 1, 0, tails ? cudaStreamTailLaunch : 0>>>(n, times);
+		*e += cudaGetLastError() == cudaErrorLaunchOutOfResources;
+	}
+}
+
+/* Launches g as often into the stream; those that fail are counted in *e. */
+__global__ void graphs_many(cudaGraphExec_t g, cudaStream_t s, int times, int *e)
+{
+	if (!g) g = cudaGetCurrentGraphExec();
+	while (times--) *e += cudaGraphLaunch(g, s) != cudaSuccess;
+}
+
+static void many_graphs(cudaGraphExec_t g, cudaStream_t s, int times, int failing)
+{
+	void *args[] = { &g, &s, &times, &out };
+
+	memset(m, 0, 500 * sizeof *m);
+	out[0] = 0;
+	CHECK(cudaGraphLaunch(device_graph(graph_of((void *)graphs_many, args)), stream));
+	CHECK(cudaStreamSynchronize(stream));
+	same("graphs that fail", out[0], failing);
+}
+
+/* Fires other graphs of its own, one after the other. */
+__global__ void fires_in_turn(cudaGraphExec_t *g, int n, int *e)
+{
+	for (int k = 0; k < n; k++) *e += cudaGraphLaunch(g[k], cudaStreamGraphFireAndForget) != cudaSuccess;
+}
+
+static void limits()
+{
+	enum { GRAPHS = 122 };
+	int n = GRAPHS;
+	cudaGraphExec_t *all;
+
+	CHECK(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 10));
+	for (int k = 0; k < 2; k++) {
+		memset(m, 0, 100 * sizeof *m);
+		out[0] = 0;
+		launches_many<<<1, 1>>>(m, out, 12, k == 0);
+		CHECK(cudaDeviceSynchronize());
+		same("children", m[0], k ? 12 : 10);
+		same("children that fail", out[0], k ? 0 : 2);
+	}
+	many_graphs(graph_note(1), cudaStreamGraphTailLaunch, 257, 2);
+	same("tails", m[0], 255);
+	CHECK(cudaMallocManaged(&all, GRAPHS * sizeof *all));
+	for (int k = 0; k < GRAPHS; k++) all[k] = graph_note(k);
+	memset(m, 0, 500 * sizeof *m);
+	out[0] = 0;
+	void *args[] = { &all, &n, &out };
+	const cudaGraphExec_t fires = device_graph(graph_of((void *)fires_in_turn, args));
+	for (int k = 1; k <= 2; k++) { /* each launch begins at 0 */
+		CHECK(cudaGraphLaunch(fires, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		same("fired", m[0], 120 * k);
+		same("not fired", out[0], 2 * k);
+	}
+	printf("limits: OK\n");
+}
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(condition_read), C(condition_set), C(condition_threads), C(body_branches), C(body_beside), C(body_nested),
 	C(body_stream), C(parent_later), C(parent_joins), C(block_writes), C(last_block), C(child_streams),
 	C(child_blocks), C(child_event), C(fire_and_forget), C(tail_launch), C(grandchild), C(child_copy),
-	C(child_fill), C(host_stream), C(host_reads), C(graph_fired), C(graph_parent), C(graph_two),
-	C(graph_sibling), C(graph_stream), C(graph_sibling_stream), C(graph_tail_stream), C(graph_nodes), C(values),
+	C(child_fill), C(child_copy_box), C(child_fill_box), C(child_reads_box), C(host_stream), C(host_reads), C(graph_fired), C(graph_parent), C(graph_two),
+	C(graph_sibling), C(graph_stream), C(graph_sibling_stream), C(graph_tail_stream), C(graph_nodes), C(values), C(limits),
 };
 
 int main(int argc, char **argv)

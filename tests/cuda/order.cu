@@ -242,6 +242,16 @@ CASE(host_function_data, CS1002)
 	if (fixed) join(s, t);
 	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
 }
+CASE(host_function_feeds, CS1002) // with nothing before it that the other stream could race with
+{
+	if (!fixed) cudaEventRecord(e, s);
+	cudaLaunchHostFunc(s, change, nullptr);
+	if (fixed) cudaEventRecord(e, s);
+	cudaStreamWaitEvent(t, e, 0);
+	ADD(host, b, t);
+}
+static void CUDART_CB change_too(cudaStream_t, cudaError_t, void *) { change(nullptr); }
+CASE(host_callback, CS1002) { cudaStreamAddCallback(s_free, change_too, nullptr, 0); ADD(host, b, fixed ? s_free : t_free); }
 CASE(host_function_told, CS1002) // by a flag of the host, which is not seen
 {
 	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
@@ -400,18 +410,104 @@ CASE(flag_three, CS117) // one of the takers does not acquire
 	give<<<1, 160, 0, s>>>(a, fixed ? 128 : 300, b + N - 1, true);
 }
 
+
+// the host is slow, but not as slow as the kernel: it reads before the copy, not while it runs
+__global__ void slow(int *a)
+{
+	int x = threadIdx.x;
+	for (int i = 0; i < 3000; i++) x = x * 3 + i;
+	a[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+CASE(host_reads_slowly, CS1003)
+{
+	slow<<<16, 64, 0, s>>>(a);
+	cudaMemcpyAsync(host, a, 4096, cudaMemcpyDeviceToHost, s);
+	if (fixed) cudaStreamSynchronize(s);
+	usleep(60000);
+	if (host[5] == 7) printf("seven\n");
+}
+
+// copies of a batch have no order among themselves
+static void batch(int *to0, const int *from0, int *to1, const int *from1, size_t bytes,
+	cudaMemcpySrcAccessOrder order = cudaMemcpySrcAccessOrderStream, cudaStream_t in = s_free)
+{
+	void *to[] = { to0, to1 };
+	const void *from[] = { from0, from1 };
+	size_t sizes[] = { bytes, bytes }, index = 0;
+	cudaMemcpyAttributes how = {};
+
+	how.srcAccessOrder = order;
+	if (cudaMemcpyBatchAsync(to, from, sizes, 2, &how, &index, 1, in)) exit(3);
+}
+CASE(batch_writes, CS1001) { batch(a, b, a + (fixed ? 100 : 99), b + 500, 400); }
+CASE(batch_reads, CS1002) { batch(a, b, b + 500, fixed ? a + 100 : a + 99, 400); }
+CASE(batch_stream, CS1002) { SET(a, 1, s); batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderStream, fixed ? s : t); }
+CASE(batch_later, CS1002) { batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderStream, s); SET(a, 1, fixed ? s : t); }
+CASE(batch_boxes, CS1001) // of two columns
+{
+	cudaMemcpy3DBatchOp list[2] = {};
+
+	for (int k = 0; k < 2; k++) {
+		list[k].src.type = list[k].dst.type = cudaMemcpyOperandTypePointer;
+		list[k].src.op.ptr.ptr = b;
+		list[k].dst.op.ptr.ptr = (char *)a + k * (fixed ? 16 : 12);
+		list[k].dst.op.ptr.rowLength = 64;
+		list[k].extent = make_cudaExtent(16, 4, 2);
+		list[k].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	}
+	if (cudaMemcpy3DBatchAsync(2, list, 0, s_free)) exit(3);
+}
+CASE(batch_captured, CS1001)
+{
+	cudaGraph_t g;
+	cudaGraphExec_t exec;
+
+	cudaStreamBeginCapture(s_free, cudaStreamCaptureModeGlobal);
+	batch(a, b, a + (fixed ? 100 : 99), b + 500, 400);
+	SET(a, 1, s_free);
+	cudaStreamEndCapture(s_free, &g);
+	cudaGraphInstantiate(&exec, g, 0);
+	cudaGraphLaunch(exec, s_free);
+}
+// a source that is read out of the order of the stream: after what is before the call
+CASE(batch_source, CS1002)
+{
+	SET(a, 1, s_free);
+	if (fixed) cudaStreamSynchronize(s_free);
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderAny);
+}
+CASE(batch_source_in_call, CS1002)
+{
+	SET(a, 1, s_free);
+	if (fixed) cudaStreamSynchronize(s_free);
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderDuringApiCall);
+	SET(a, 2, t_free); // it was read
+}
+CASE(batch_source_later, CS1002) // it may be read after the call, but not after the batch
+{
+	batch(b, a, b + 100, a + 100, 400, cudaMemcpySrcAccessOrderAny);
+	SET(a, 2, fixed ? s_free : t_free);
+}
+CASE(batch_host, CS1003)
+{
+	batch(b, host, b + 100, host + 100, 400, fixed ? cudaMemcpySrcAccessOrderDuringApiCall : cudaMemcpySrcAccessOrderAny);
+	host[150] = 3;
+}
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
 	C(event_unrecorded), C(event_again), C(transitive), C(copy_kernel), C(kernel_copy), C(copy_copy),
 	C(copy_plane), C(fill_kernel), C(fill_non_blocking), C(legacy), C(legacy_first), C(legacy_between),
 	C(legacy_sync), C(per_thread), C(host_reads), C(host_writes_source), C(host_reads_source), C(host_half),
-	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data), C(host_function_told),
+	C(host_managed), C(host_copies), C(host_system_call), C(host_query), C(host_before), C(host_scope), C(host_function), C(host_function_data), C(host_function_feeds), C(host_callback), C(host_function_told),
 	C(free_in_use), C(use_after_free), C(use_before_allocation), C(graph_branches), C(graph_stream),
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
 	C(met_way_back), C(met_ahead), C(met_twice),
 	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
+	C(host_reads_slowly), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
+	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 };
 
 int main(int argc, char **argv)

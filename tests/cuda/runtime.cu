@@ -268,8 +268,59 @@ static void destroyed(void *to)
 }
 
 /* Nodes added in the wrong order, and changed afterwards. */
+#define EXPECT(c) do { if (!(c)) { printf("line %d: %s\n", __LINE__, #c); exit(1); } } while (0)
+
+/* cudaGraphDebugDotPrint() writes the names of the nodes, and edges. */
+static void printed(cudaGraph_t g, const char *name)
+{
+	char text[4000] = {}, path[] = "/tmp/consan-dot-XXXXXX";
+	int fd = mkstemp(path);
+	EXPECT(fd >= 0 && !cudaGraphDebugDotPrint(g, path, 0));
+	EXPECT(read(fd, text, sizeof text - 1) > 0 && !strncmp(text, "digraph", 7) && strstr(text, name)
+		&& strstr(text, " -> "));
+	EXPECT(cudaGraphDebugDotPrint(g, "/nonexistent/x", 0) == cudaErrorOperatingSystem);
+	cudaGetLastError();
+	close(fd);
+	unlink(path);
+}
+
+__device__ int slots[4];
+static int graph_symbols()
+{
+	cudaGraph_t g;
+	cudaGraphExec_t x;
+	cudaGraphNode_t in, out;
+	int from[2] = { 3, 4 }, other[2] = { 5, 6 }, to[2] = {};
+	OK(cudaGraphCreate(&g, 0));
+	OK(cudaGraphAddMemcpyNodeToSymbol(&in, g, 0, 0, slots, from, 8, 4, cudaMemcpyHostToDevice));
+	OK(cudaGraphAddMemcpyNodeFromSymbol(&out, g, &in, 1, to, slots, 8, 4, cudaMemcpyDeviceToHost));
+	CHECK(cudaGraphAddMemcpyNodeToSymbol(&in, g, 0, 0, slots, from, 16, 4, cudaMemcpyHostToDevice)
+		== cudaErrorInvalidValue);
+	cudaGetLastError();
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaDeviceSynchronize());
+	CHECK(to[0] == 3 && to[1] == 4);
+	OK(cudaGraphExecMemcpyNodeSetParamsToSymbol(x, in, slots, other, 8, 4, cudaMemcpyHostToDevice));
+	OK(cudaGraphExecMemcpyNodeSetParamsFromSymbol(x, out, to, slots, 4, 8, cudaMemcpyDeviceToHost));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaDeviceSynchronize());
+	CHECK(to[0] == 6);
+	OK(cudaGraphMemcpyNodeSetParamsToSymbol(in, slots, other, 4, 0, cudaMemcpyHostToDevice));
+	OK(cudaGraphMemcpyNodeSetParamsFromSymbol(out, to + 1, slots, 4, 0, cudaMemcpyDeviceToHost));
+	OK(cudaGraphExecDestroy(x));
+	OK(cudaGraphInstantiate(&x, g, 0));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaDeviceSynchronize());
+	CHECK(to[1] == 5);
+	OK(cudaGraphExecDestroy(x));
+	OK(cudaGraphDestroy(g));
+	return 0;
+}
+
 static int graph_edits()
 {
+	if (graph_symbols()) return 1;
 	cudaGraph_t g, clone;
 	cudaGraphExec_t x;
 	cudaGraphNode_t first, second, node[4], to[4];
@@ -324,6 +375,22 @@ static int graph_edits()
 	OK(cudaGraphKernelNodeGetParams(second, &is));
 	CHECK(*(int *)is.kernelParams[1] == 2 && is.blockDim.x == 32);
 	OK(cudaGraphKernelNodeSetParams(second, &is));
+	/* the same by the calls for nodes of any type */
+	more = 20;
+	OK(cudaGraphExecNodeSetParams(x, second, (any.kernel.func = (void *)add, any.kernel.kernelParams = add_args, &any)));
+	OK(cudaGraphLaunch(x, 0));
+	OK(cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost));
+	CHECK(h == 25);
+	OK(cudaGraphNodeSetParams(second, &any));
+	more = 2;
+	OK(cudaGraphKernelNodeGetParams(second, &is));
+	CHECK(*(int *)is.kernelParams[1] == 20);
+	any.type = cudaGraphNodeTypeMemset;
+	CHECK(cudaGraphNodeSetParams(second, &any) == cudaErrorInvalidValue);
+	any.type = cudaGraphNodeTypeEmpty;
+	CHECK(cudaGraphExecNodeSetParams(x, second, &any) == cudaErrorInvalidValue);
+	cudaGetLastError();
+	printed(g, "add");
 	OK(cudaGraphNodeSetEnabled(x, second, 0));
 	OK(cudaGraphNodeGetEnabled(x, second, &on));
 	CHECK(!on);

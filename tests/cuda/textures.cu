@@ -533,6 +533,34 @@ __global__ void gradients(cudaTextureObject_t t, const float *x, float *out)
 		make_float2(g[2] / 16, g[3] / 8));
 }
 
+__global__ void bits(cudaTextureObject_t one, cudaTextureObject_t two, unsigned *out)
+{
+	const ushort2 v = tex2D<ushort2>(two, 0.5f, 0.5f);
+
+	out[0] = tex2D<unsigned>(one, 0.5f, 0.5f);
+	out[1] = v.x | (unsigned)v.y << 16;
+}
+
+/* A view may give texels another format of the same size. */
+static int view_formats(void)
+{
+	cudaMipmappedArray_t m = mipmapped();
+	cudaResourceViewDesc one = {}, two;
+	unsigned *out;
+
+	OK(cudaMallocManaged(&out, 8));
+	one.format = cudaResViewFormatUnsignedInt1;
+	one.width = 16;
+	one.height = 8;
+	one.firstMipmapLevel = one.lastMipmapLevel = 1;
+	two = one;
+	two.format = cudaResViewFormatUnsignedShort2;
+	bits<<<1, 1>>>(mip_texture(m, false, 0, 0, 99, &one), mip_texture(m, false, 0, 0, 99, &two), out);
+	OK(cudaDeviceSynchronize());
+	CHECK(out[0] == 0x42c80000 && out[1] == out[0]); /* 100.0f */
+	return 0;
+}
+
 /* The values are those of an H100. */
 static int mips(void)
 {
@@ -806,6 +834,12 @@ static int refused(void)
 	CHECK(cudaMallocArray(&a, &c, W, H, cudaArraySparse) == cudaErrorNotSupported);
 	d.sRGB = 1;
 	CHECK(cudaCreateTextureObject(&t, &r, &d, NULL) == cudaErrorNotSupported);
+	d.sRGB = 0;
+	for (cudaResourceViewFormat f : { cudaResViewFormatFloat2, cudaResViewFormatUnsignedBlockCompressed1 }) {
+		cudaResourceViewDesc view = {};
+		view.format = f;
+		CHECK(cudaCreateTextureObject(&t, &r, &d, &view) == cudaErrorNotSupported);
+	}
 	return 0;
 }
 
@@ -835,7 +869,7 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "fetches"))
 		return fetches() || all_formats();
 	if (!strcmp(what, "more"))
-		return more() || surface() || arrays() || mips() || stores();
+		return more() || surface() || arrays() || mips() || view_formats() || stores();
 	if (!strcmp(what, "written") || !strcmp(what, "written-elsewhere"))
 		return same_kernel(what[7] != 0);
 	if (!strcmp(what, "streams") || !strcmp(what, "streams-ordered"))

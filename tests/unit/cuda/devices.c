@@ -58,6 +58,12 @@ Test(devices, multicast)
 	expect("--backend=gpu-emulated --gpu-global ./devices multicast", 67, "multicast memory is not recorded");
 }
 
+Test(devices, green_contexts)
+{
+	expect("./devices green", 0, "0 errors, 0 warnings");
+	expect("./devices green-racy", 66, "CS1001");
+}
+
 Test(devices, processes, .timeout = 120)
 {
 	expect("--allow-unchecked ./devices forged", 0, NULL);
@@ -68,6 +74,10 @@ Test(devices, processes, .timeout = 120)
 	expect("./devices piped-racy", 66, "of process");
 	cr_assert(has(output, "CS1001") || has(output, "CS1002"), "%s", output);
 	expect("./devices shared", 0, "0 errors");
+	expect("./devices piped-pool", 0, "0 errors, 0 warnings");
+	expect("./devices piped-pool-racy", 66, "of process");
+	expect("./devices piped-mapping", 0, "0 errors, 0 warnings");
+	expect("./devices piped-mapping-racy", 66, "of process");
 }
 
 /* A release at scope gpu is none for a thread of another device. */

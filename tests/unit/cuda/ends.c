@@ -198,6 +198,25 @@ Test(ends, strange_programs, .timeout = 100)
 	}
 }
 
+/* Programs that are started with an environment of their own are checked, too; unless that says not to. */
+Test(ends, cleared_environments, .timeout = 100)
+{
+	static const char *const how[] = { "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle",
+		"fexecve", "spawn", "spawnp", "vfork", "system" };
+	char words[100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		snprintf(words, sizeof words, "--backend=%s --error-exitcode=0 ./ends start-%s",
+			i % 2 ? "gpu-emulated" : "cpu", how[i]);
+		expect(words, CONTINUES, "CS102");
+	}
+	expect("--error-exitcode=0 env -i ./ends plain", CONTINUES, "CS102");
+	expect("--error-exitcode=0 env -u LD_PRELOAD ./ends plain", CONTINUES, "CS102");
+	expect("--error-exitcode=0 env LD_PRELOAD=libm.so.6 ./ends plain", CONTINUES, "CS102");
+	expect("--error-exitcode=0 sh -c 'LD_PRELOAD= ./ends plain'", CONTINUES, "CS102");
+	expect("--allow-unchecked ./ends start-unwatched", 127, "no kernel was launched");
+}
+
 /* A shell script in a folder of its own, which is $d; $run is consan-run. Returns its status. */
 static int script(const char *text)
 {

@@ -57,6 +57,16 @@ Test(order, inside, .timeout = 100)
 	}
 }
 
+/* Launches beyond the limits of the device runtime fail, and the report says so. */
+Test(order, inside_limits, .timeout = 100)
+{
+	const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./inside limits 2>&1", build_dir());
+
+	cr_expect(is == 67 && has(output, "limits: OK"), "%d\n%s", is, output);
+	cr_expect(has(output, "cudaErrorLaunchOutOfResources") && has(output, "up to 120 total fire-and-forget")
+		&& has(output, "up to 255 pending tail launches"), "%s", output);
+}
+
 /* The same from what instrumented kernels record. */
 Test(order, gpu_emulated, .timeout = 300)
 {

@@ -45,5 +45,6 @@ Test(textures, refused)
 	expect("./textures destroyed", 66, "CS910");
 	expect("./textures refused", 67, "sparse arrays");
 	cr_assert(has(output, "conversion from sRGB is documented for bytes"), "%s", output);
+	cr_assert(has(output, "texels of another size") && has(output, "block-compressed data"), "%s", output);
 	expect("./textures freed-twice", 67, "no kernel was launched");
 }
