@@ -222,6 +222,8 @@ void inject_drop_pools(CUcontext context, CUdevice device);
 bool inject_is_primary(CUcontext context, CUdevice device);
 /* A stream of the context for small copies, also while a kernel runs; NULL: none. */
 CUstream inject_beside(CUcontext context);
+/* Is it the first byte of memory that is allocated for records, and not by the program? */
+bool inject_is_own(CUdeviceptr start);
 /* Makes the current context's pool, if there is one, before the first launch. */
 void inject_make_pool(void);
 /* Copies the pool's first bytes to the host, also while the kernel still runs. NULL:
@@ -384,8 +386,11 @@ void inject_wait(pthread_cond_t *until, double seconds);
 /* May the program go on before a launch has ended? Else another launch, or the host, that it waits for
  * cannot come. */
 bool inject_may_detach(void);
-/* Seconds without a record for which its call waits for it. */
+/* Seconds without a record for which its call waits for it; and if it does record. */
 double inject_patience(const struct inject_launch *l);
+double inject_patience_recording(const struct inject_launch *l);
+/* Does a pending launch use this variable that may run at the same time as this one? */
+bool inject_runs_with(const struct inject_launch *l, CUdeviceptr variable);
 /* Has it recorded anything since the last call? One that waits does not. */
 bool inject_records_more(struct inject_launch *l);
 /* Sets l->pool for a launch that is about to begin, or l->mixed and the pool of the launch with which

@@ -1,6 +1,7 @@
 /* kernel: loads a kernel that was cut out of its module (cut.c) beside the program's module: it gets
  * the addresses of that module's variables in global memory, before each launch the contents of its
- * constants, and the attributes of the program's function. */
+ * constants, and the attributes of the program's function. Where a kernel records is said by a variable
+ * of the module that it is loaded in, so that it is loaded again for launches that run at the same time. */
 #include "cut.h"
 
 #include <pthread.h>
@@ -168,15 +169,28 @@ static bool load(struct loaded *l)
 	return share_variables(l);
 }
 
-/* With the lock held. */
-static struct loaded *loaded_of(CUmodule from, CUlibrary library, struct inject_image *i,
-	const char *kernel)
-{
-	struct loaded *l;
+/* Modules that one kernel is loaded in. Launches that run at the same time are as many as there are
+ * pools (pool.c), which are fewer. */
+#define COPIES 8
 
-	for (size_t k = 0; k < kernels.at.n; k++)
-		if (kernels.at.at[k]->from == from && !strcmp(kernels.at.at[k]->cut->kernel, kernel))
-			return kernels.at.at[k];
+/* With the lock held. The kernel in a module that no launch uses which runs beside `of`; NULL: in any. */
+static struct loaded *loaded_of(CUmodule from, CUlibrary library, struct inject_image *i,
+	const char *kernel, const struct inject_launch *of)
+{
+	struct loaded *l, *any = NULL;
+	unsigned n = 0;
+
+	for (size_t k = 0; k < kernels.at.n; k++) {
+		l = kernels.at.at[k];
+		if (l->from != from || strcmp(l->cut->kernel, kernel))
+			continue;
+		any = l;
+		n++;
+		if (!of || !l->own || !inject_runs_with(of, l->variable))
+			return l;
+	}
+	if (n >= COPIES)
+		return any;
 	l = base_alloc(sizeof *l);
 	*l = (struct loaded){ .from = from, .library = library, .home = inject_home(),
 		.cut = cut_get(i, kernel) };
@@ -231,7 +245,7 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 	struct loaded *k;
 
 	pthread_mutex_lock(&kernels.lock);
-	k = loaded_of(b->driver, b->library, b->image, inject_name(l->original));
+	k = loaded_of(b->driver, b->library, b->image, inject_name(l->original), l);
 	if (k->own)
 		fit(k, l->original, threads);
 	if (k->own) {
@@ -265,7 +279,7 @@ CUfunction inject_function(CUfunction f)
 	if (!b.image || inject_whole(b.image))
 		return f;
 	pthread_mutex_lock(&kernels.lock);
-	k = loaded_of(m, b.library, b.image, inject_name(own));
+	k = loaded_of(m, b.library, b.image, inject_name(own), NULL);
 	if (k->own) {
 		copy_attributes(own, k->f);
 		f = k->f;
