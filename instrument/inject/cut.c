@@ -150,9 +150,14 @@ static unsigned spare_cores(void)
 	return n - 1 < MOST_THREADS ? (unsigned)(n - 1) : MOST_THREADS;
 }
 
+/* Kernels of a module that is not known, all of which are made ahead although no thread does so: they may
+ * be needed when nothing can be loaded (kernel.c). */
+#define FEW 4
+
 /* With the lock held. */
 static void expect_kernels(struct launched *h, const struct slices *s)
 {
+	const unsigned few = cuts.threads ? cuts.threads : FEW;
 	const char *kernel;
 	unsigned n = 0;
 
@@ -160,7 +165,7 @@ static void expect_kernels(struct launched *h, const struct slices *s)
 	while (slices_kernel(s, n))
 		n++;
 	for (unsigned k = 0; (kernel = slices_kernel(s, k)); k++)
-		if ((h->all.n ? has_line(&h->all, kernel) : n <= cuts.threads)
+		if ((h->all.n ? has_line(&h->all, kernel) : n <= few)
 				&& !find(h->image, kernel))
 			add(h->image, kernel);
 	pthread_cond_broadcast(&cuts.changed);
@@ -196,24 +201,33 @@ static void wait_for_threads(void)
 	pthread_mutex_unlock(&cuts.lock);
 }
 
-static void *work(void *unused)
+/* With the lock held, which is released meanwhile. False: there is nothing to do. */
+static bool work_ahead(void)
 {
+	struct launched *h = next_image();
 	const struct slices *s;
-	struct launched *h;
 	struct job *j;
 
+	if (h) {
+		pthread_mutex_unlock(&cuts.lock);
+		s = inject_slices(h->image);
+		pthread_mutex_lock(&cuts.lock);
+		expect_kernels(h, s);
+		return true;
+	}
+	j = next_job();
+	if (j)
+		run(j);
+	return j;
+}
+
+static void *work(void *unused)
+{
 	(void)unused;
 	inject_busy = true;
 	pthread_mutex_lock(&cuts.lock);
 	while (!cuts.over) {
-		if ((h = next_image())) {
-			pthread_mutex_unlock(&cuts.lock);
-			s = inject_slices(h->image);
-			pthread_mutex_lock(&cuts.lock);
-			expect_kernels(h, s);
-		} else if ((j = next_job())) {
-			run(j);
-		} else {
+		if (!work_ahead()) {
 			cuts.busy--;
 			pthread_cond_broadcast(&cuts.changed);
 			pthread_cond_wait(&cuts.changed, &cuts.lock);
@@ -251,8 +265,7 @@ void inject_ahead(struct inject_image *i)
 	pthread_mutex_lock(&cuts.lock);
 	if (!cuts.threads)
 		start_threads();
-	if (cuts.threads)
-		launched_of(i);
+	launched_of(i);
 	pthread_cond_broadcast(&cuts.changed);
 	pthread_mutex_unlock(&cuts.lock);
 }
@@ -290,6 +303,32 @@ void cut_wait(unsigned *made, unsigned *failed)
 				j->cut.why);
 	}
 	pthread_mutex_unlock(&cuts.lock);
+}
+
+void cut_settle(double seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)seconds;
+	pthread_mutex_lock(&cuts.lock);
+	while (!cuts.threads && work_ahead())
+		;
+	while ((cuts.busy || next_image() || next_job()) && !cuts.over
+			&& !pthread_cond_timedwait(&cuts.changed, &cuts.lock, &until))
+		;
+	pthread_mutex_unlock(&cuts.lock);
+}
+
+bool cut_nth(size_t k, struct cut **made)
+{
+	bool is;
+
+	pthread_mutex_lock(&cuts.lock);
+	is = k < cuts.job.n;
+	*made = is && cuts.job.at[k]->state == MADE ? &cuts.job.at[k]->cut : NULL;
+	pthread_mutex_unlock(&cuts.lock);
+	return is;
 }
 
 struct cut *cut_get(struct inject_image *i, const char *kernel)

@@ -119,6 +119,10 @@ struct inject_bound {
 	CUdeviceptr variable;      /* inject_whole(): its variable */
 };
 struct inject_bound inject_image_of(CUmodule driver, const char *kernel);
+/* How many modules and libraries of which kernels are cut out are loaded, in all contexts; the k-th as it
+ * is in the current context, or one without a driver's module. False: there are no more. */
+size_t inject_modules(void);
+bool inject_nth_module(size_t k, struct inject_bound *b);
 /* Before they are unloaded: afterwards others may get the same handles. */
 void inject_module_unloaded(CUmodule m);
 void inject_library_unloaded(CUlibrary library);
@@ -389,6 +393,11 @@ bool inject_may_detach(void);
 /* Seconds without a record for which its call waits for it; and if it does record. */
 double inject_patience(const struct inject_launch *l);
 double inject_patience_recording(const struct inject_launch *l);
+/* Was this kernel seen to run beside another one? */
+bool inject_runs_beside(const char *kernel);
+/* Waits for pending launches of the context, so that the driver can load. False: they seem to wait for
+ * something. */
+bool inject_await_loading(const struct inject_launch *l);
 /* Does a pending launch use this variable that may run at the same time as this one? */
 bool inject_runs_with(const struct inject_launch *l, CUdeviceptr variable);
 /* Has it recorded anything since the last call? One that waits does not. */

@@ -50,7 +50,7 @@ bool inject_may_detach(void)
 		&& (order_wants(operations_order()) || operations_host_has_memory());
 }
 
-static bool runs_beside(const char *kernel)
+bool inject_runs_beside(const char *kernel)
 {
 	for (size_t k = 0; k < pending.beside.n; k++)
 		if (!strcmp(pending.beside.at[k], kernel))
@@ -61,7 +61,7 @@ static bool runs_beside(const char *kernel)
 double inject_patience(const struct inject_launch *l)
 {
 	const double limit = gpu_timeout(inject_session());
-	const double most = runs_beside(l->kernel) ? PATIENCE_LEARNED
+	const double most = inject_runs_beside(l->kernel) ? PATIENCE_LEARNED
 		: gpu_drains(inject_session()) ? PATIENCE_DRAIN : PATIENCE;
 
 	return limit > 0 && limit / 4 < most ? limit / 4 : most;
@@ -120,7 +120,7 @@ static double patience_for(const struct inject_launch *l)
 	double most = 0;
 
 	for (const struct inject_launch *p = pending.first; p; p = p->next) {
-		const double t = is_after(l, p) && !runs_beside(p->kernel) ? PATIENCE_IN_ORDER
+		const double t = is_after(l, p) && !inject_runs_beside(p->kernel) ? PATIENCE_IN_ORDER
 			: inject_patience(p);
 
 		if (p->context == l->context)
@@ -145,27 +145,42 @@ static bool pending_record_more(CUcontext context)
 	return any;
 }
 
+/* Of `l`, which waits since `start`: pending launches seem to wait for something. since: when they were last
+ * seen to record. */
+static bool seem_to_wait(const struct inject_launch *l, double start, double *since)
+{
+	const double now = progress_seconds(), most = patience_for(l);
+
+	if (now - *since < most)
+		return false;
+	*since = now;
+	return !pending_record_more(l->context) || now - start >= PATIENCE_RECORDING * most;
+}
+
 /* Waits until pending launches are out of the way, or seem to wait for something. */
 static void wait_for_others(const struct inject_launch *l, const struct inject_pool *pool)
 {
 	const double start = progress_seconds();
 	double since = start;
 
-	while (in_the_way(l) || pool->users) {
-		if (progress_seconds() - since >= patience_for(l)) {
-			if (!pending_record_more(l->context)
-					|| progress_seconds() - start >= PATIENCE_RECORDING * patience_for(l))
-				return;
-			since = progress_seconds();
-		}
+	while ((in_the_way(l) || pool->users) && !seem_to_wait(l, start, &since))
 		wait_a_little();
-	}
+}
+
+bool inject_await_loading(const struct inject_launch *l)
+{
+	const double start = progress_seconds();
+	double since = start;
+
+	while (inject_pending(l->context) && !seem_to_wait(l, start, &since))
+		wait_a_little();
+	return !inject_pending(l->context);
 }
 
 static void note_overlap(const struct inject_launch *l)
 {
 	for (struct inject_launch *p = pending.first; p; p = p->next)
-		if (!is_after(l, p) && !runs_beside(p->kernel))
+		if (!is_after(l, p) && !inject_runs_beside(p->kernel))
 			vec_push(&pending.beside, base_strdup(p->kernel));
 }
 
