@@ -1,5 +1,5 @@
 /* cut: see cut.h. The threads that work ahead take the kernels that earlier runs of a module
- * launched, which the store remembers (origin.h); all of a small module that is not known yet. */
+ * launched, which the store remembers (origin.h), and all of a small module. */
 #include "cut.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum state { WAITING, BUSY, MADE };
 
 struct job { struct cut cut; enum state state; };
 /* Kernels of an image that were launched, one a line: in earlier runs, and in this one. */
-struct launched { struct inject_image *image; bool known; char name[SHA256_HEX]; struct text all; };
+struct launched { struct inject_image *image; bool known, expected; char name[SHA256_HEX]; struct text all; };
 
 static struct {
 	pthread_mutex_t lock;
@@ -150,8 +150,8 @@ static unsigned spare_cores(void)
 	return n - 1 < MOST_THREADS ? (unsigned)(n - 1) : MOST_THREADS;
 }
 
-/* Kernels of a module that is not known, all of which are made ahead although no thread does so: they may
- * be needed when nothing can be loaded (kernel.c). */
+/* Kernels of a module, all of which are made ahead although no thread does so: they may be needed when
+ * nothing can be loaded (kernel.c). */
 #define FEW 4
 
 /* With the lock held. */
@@ -162,11 +162,11 @@ static void expect_kernels(struct launched *h, const struct slices *s)
 	unsigned n = 0;
 
 	read_launched(h);
+	h->expected = true;
 	while (slices_kernel(s, n))
 		n++;
 	for (unsigned k = 0; (kernel = slices_kernel(s, k)); k++)
-		if ((h->all.n ? has_line(&h->all, kernel) : n <= few)
-				&& !find(h->image, kernel))
+		if ((n <= few || has_line(&h->all, kernel)) && !find(h->image, kernel))
 			add(h->image, kernel);
 	pthread_cond_broadcast(&cuts.changed);
 }
@@ -182,7 +182,7 @@ static struct job *next_job(void)
 static struct launched *next_image(void)
 {
 	for (size_t k = 0; k < cuts.launched.n; k++)
-		if (!cuts.launched.at[k]->known)
+		if (!cuts.launched.at[k]->expected)
 			return cuts.launched.at[k];
 	return NULL;
 }

@@ -17,7 +17,7 @@
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) \
 	CALL(cuDeviceGetAttribute) CALL(cuDeviceGetCount) CALL(cuDeviceGetP2PAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
 	CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) CALL(cuMemGetAddressRange) \
-	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
+	CALL(cuFuncGetModule) CALL(cuFuncLoad) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
 	CALL(cuKernelGetFunction) CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) \
 	CALL(cuMemFree) CALL(cuMemAllocPitch) CALL(cuMemAllocManaged) CALL(cuMemAllocAsync) \
 	CALL(cuMemAllocFromPoolAsync) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \

@@ -163,6 +163,8 @@ static bool load(struct loaded *l)
 		return fail(l, "the driver refused the instrumented kernel", r);
 	l->why[0] = 0;
 	r = cu.p_cuModuleGetFunction(&l->f, l->own, l->cut->kernel);
+	if (!r && cu.p_cuFuncLoad) /* not when it is first launched */
+		cu.p_cuFuncLoad(l->f);
 	if (!r)
 		r = cu.p_cuModuleGetGlobal(&l->variable, &bytes, l->own, gpu_module_variable(m));
 	if (r)
