@@ -124,7 +124,8 @@ void emit_access(struct dcluster *c, uint32_t warp, const struct record *r)
 	x->value = record_stored(c, r);
 	if (x->value)
 		x->flags &= (enum ev_access_flags)~ACCESS_VALUES_UNKNOWN;
-	if (x->mode == MODE_RMW && record_site(c, r->site)->phase == PHASE_AFTER)
+	if (x->mode == MODE_RMW && record_site(c, r->site)->phase == PHASE_AFTER &&
+			c->job->info[r->site].plan.before)
 		e.kind = EV_OBSERVED;
 	if (matrix)
 		access_matrix(i, &e);

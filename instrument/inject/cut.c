@@ -1,5 +1,5 @@
 /* cut: see cut.h. The threads that work ahead take the kernels that earlier runs of a module
- * launched, which the store remembers (origin.h); all of a small module that is not known yet. */
+ * launched, which the store remembers (origin.h), and all of a small module. */
 #include "cut.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum state { WAITING, BUSY, MADE };
 
 struct job { struct cut cut; enum state state; };
 /* Kernels of an image that were launched, one a line: in earlier runs, and in this one. */
-struct launched { struct inject_image *image; bool known; char name[SHA256_HEX]; struct text all; };
+struct launched { struct inject_image *image; bool known, expected; char name[SHA256_HEX]; struct text all; };
 
 static struct {
 	pthread_mutex_t lock;
@@ -150,18 +150,23 @@ static unsigned spare_cores(void)
 	return n - 1 < MOST_THREADS ? (unsigned)(n - 1) : MOST_THREADS;
 }
 
+/* Kernels of a module, all of which are made ahead although no thread does so: they may be needed when
+ * nothing can be loaded (kernel.c). */
+#define FEW 4
+
 /* With the lock held. */
 static void expect_kernels(struct launched *h, const struct slices *s)
 {
+	const unsigned few = cuts.threads ? cuts.threads : FEW;
 	const char *kernel;
 	unsigned n = 0;
 
 	read_launched(h);
+	h->expected = true;
 	while (slices_kernel(s, n))
 		n++;
 	for (unsigned k = 0; (kernel = slices_kernel(s, k)); k++)
-		if ((h->all.n ? has_line(&h->all, kernel) : n <= cuts.threads)
-				&& !find(h->image, kernel))
+		if ((n <= few || has_line(&h->all, kernel)) && !find(h->image, kernel))
 			add(h->image, kernel);
 	pthread_cond_broadcast(&cuts.changed);
 }
@@ -177,7 +182,7 @@ static struct job *next_job(void)
 static struct launched *next_image(void)
 {
 	for (size_t k = 0; k < cuts.launched.n; k++)
-		if (!cuts.launched.at[k]->known)
+		if (!cuts.launched.at[k]->expected)
 			return cuts.launched.at[k];
 	return NULL;
 }
@@ -196,24 +201,33 @@ static void wait_for_threads(void)
 	pthread_mutex_unlock(&cuts.lock);
 }
 
-static void *work(void *unused)
+/* With the lock held, which is released meanwhile. False: there is nothing to do. */
+static bool work_ahead(void)
 {
+	struct launched *h = next_image();
 	const struct slices *s;
-	struct launched *h;
 	struct job *j;
 
+	if (h) {
+		pthread_mutex_unlock(&cuts.lock);
+		s = inject_slices(h->image);
+		pthread_mutex_lock(&cuts.lock);
+		expect_kernels(h, s);
+		return true;
+	}
+	j = next_job();
+	if (j)
+		run(j);
+	return j;
+}
+
+static void *work(void *unused)
+{
 	(void)unused;
 	inject_busy = true;
 	pthread_mutex_lock(&cuts.lock);
 	while (!cuts.over) {
-		if ((h = next_image())) {
-			pthread_mutex_unlock(&cuts.lock);
-			s = inject_slices(h->image);
-			pthread_mutex_lock(&cuts.lock);
-			expect_kernels(h, s);
-		} else if ((j = next_job())) {
-			run(j);
-		} else {
+		if (!work_ahead()) {
 			cuts.busy--;
 			pthread_cond_broadcast(&cuts.changed);
 			pthread_cond_wait(&cuts.changed, &cuts.lock);
@@ -251,8 +265,7 @@ void inject_ahead(struct inject_image *i)
 	pthread_mutex_lock(&cuts.lock);
 	if (!cuts.threads)
 		start_threads();
-	if (cuts.threads)
-		launched_of(i);
+	launched_of(i);
 	pthread_cond_broadcast(&cuts.changed);
 	pthread_mutex_unlock(&cuts.lock);
 }
@@ -290,6 +303,32 @@ void cut_wait(unsigned *made, unsigned *failed)
 				j->cut.why);
 	}
 	pthread_mutex_unlock(&cuts.lock);
+}
+
+void cut_settle(double seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)seconds;
+	pthread_mutex_lock(&cuts.lock);
+	while (!cuts.threads && work_ahead())
+		;
+	while ((cuts.busy || next_image() || next_job()) && !cuts.over
+			&& !pthread_cond_timedwait(&cuts.changed, &cuts.lock, &until))
+		;
+	pthread_mutex_unlock(&cuts.lock);
+}
+
+bool cut_nth(size_t k, struct cut **made)
+{
+	bool is;
+
+	pthread_mutex_lock(&cuts.lock);
+	is = k < cuts.job.n;
+	*made = is && cuts.job.at[k]->state == MADE ? &cuts.job.at[k]->cut : NULL;
+	pthread_mutex_unlock(&cuts.lock);
+	return is;
 }
 
 struct cut *cut_get(struct inject_image *i, const char *kernel)

@@ -17,6 +17,11 @@ struct cut {
 /* Waits for another thread that makes it. Lives until the process ends; `code` may still be set
  * by the caller. */
 struct cut *cut_get(struct inject_image *i, const char *kernel);
+/* Waits until the threads that work ahead have nothing to do, or for so many seconds; without such threads
+ * does their work. */
+void cut_settle(double seconds);
+/* The k-th of all; NULL: it is not made yet. False: there are no more. */
+bool cut_nth(size_t k, struct cut **made);
 /* For --gpu-prepare: makes all kernels of the image, by other threads and by cut_wait(). */
 void cut_all(struct inject_image *i);
 void cut_wait(unsigned *made, unsigned *failed);

@@ -17,7 +17,7 @@
 	CALL(cuCtxGetCurrent) CALL(cuCtxGetDevice) CALL(cuDeviceGetName) \
 	CALL(cuDeviceGetAttribute) CALL(cuDeviceGetCount) CALL(cuDeviceGetP2PAttribute) CALL(cuDeviceGet) CALL(cuDriverGetVersion) \
 	CALL(cuCtxPushCurrent) CALL(cuCtxPopCurrent) CALL(cuMemGetAddressRange) \
-	CALL(cuFuncGetModule) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
+	CALL(cuFuncGetModule) CALL(cuFuncLoad) CALL(cuFuncGetAttribute) CALL(cuFuncGetName) \
 	CALL(cuKernelGetFunction) CALL(cuModuleGetGlobal) CALL(cuMemGetInfo) CALL(cuMemAlloc) \
 	CALL(cuMemFree) CALL(cuMemAllocPitch) CALL(cuMemAllocManaged) CALL(cuMemAllocAsync) \
 	CALL(cuMemAllocFromPoolAsync) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) \
@@ -119,6 +119,10 @@ struct inject_bound {
 	CUdeviceptr variable;      /* inject_whole(): its variable */
 };
 struct inject_bound inject_image_of(CUmodule driver, const char *kernel);
+/* How many modules and libraries of which kernels are cut out are loaded, in all contexts; the k-th as it
+ * is in the current context, or one without a driver's module. False: there are no more. */
+size_t inject_modules(void);
+bool inject_nth_module(size_t k, struct inject_bound *b);
 /* Before they are unloaded: afterwards others may get the same handles. */
 void inject_module_unloaded(CUmodule m);
 void inject_library_unloaded(CUlibrary library);
@@ -222,6 +226,8 @@ void inject_drop_pools(CUcontext context, CUdevice device);
 bool inject_is_primary(CUcontext context, CUdevice device);
 /* A stream of the context for small copies, also while a kernel runs; NULL: none. */
 CUstream inject_beside(CUcontext context);
+/* Is it the first byte of memory that is allocated for records, and not by the program? */
+bool inject_is_own(CUdeviceptr start);
 /* Makes the current context's pool, if there is one, before the first launch. */
 void inject_make_pool(void);
 /* Copies the pool's first bytes to the host, also while the kernel still runs. NULL:
@@ -384,8 +390,16 @@ void inject_wait(pthread_cond_t *until, double seconds);
 /* May the program go on before a launch has ended? Else another launch, or the host, that it waits for
  * cannot come. */
 bool inject_may_detach(void);
-/* Seconds without a record for which its call waits for it. */
+/* Seconds without a record for which its call waits for it; and if it does record. */
 double inject_patience(const struct inject_launch *l);
+double inject_patience_recording(const struct inject_launch *l);
+/* Was this kernel seen to run beside another one? */
+bool inject_runs_beside(const char *kernel);
+/* Waits for pending launches of the context, so that the driver can load. False: they seem to wait for
+ * something. */
+bool inject_await_loading(const struct inject_launch *l);
+/* Does a pending launch use this variable that may run at the same time as this one? */
+bool inject_runs_with(const struct inject_launch *l, CUdeviceptr variable);
 /* Has it recorded anything since the last call? One that waits does not. */
 bool inject_records_more(struct inject_launch *l);
 /* Sets l->pool for a launch that is about to begin, or l->mixed and the pool of the launch with which

@@ -1,6 +1,7 @@
 /* kernel: loads a kernel that was cut out of its module (cut.c) beside the program's module: it gets
  * the addresses of that module's variables in global memory, before each launch the contents of its
- * constants, and the attributes of the program's function. */
+ * constants, and the attributes of the program's function. Where a kernel records is said by a variable
+ * of the module that it is loaded in, so that it is loaded again for launches that run at the same time. */
 #include "cut.h"
 
 #include <pthread.h>
@@ -40,6 +41,8 @@ static struct {
 	pthread_mutex_t lock;
 	VEC(struct loaded *) at;
 	VEC(struct missing) missing;
+	struct { CUcontext context; size_t modules; } ahead; /* load_ahead() was called for this one, when
+						there were so many */
 } kernels = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool fail(struct loaded *l, const char *what, CUresult r)
@@ -160,6 +163,8 @@ static bool load(struct loaded *l)
 		return fail(l, "the driver refused the instrumented kernel", r);
 	l->why[0] = 0;
 	r = cu.p_cuModuleGetFunction(&l->f, l->own, l->cut->kernel);
+	if (!r && cu.p_cuFuncLoad) /* not when it is first launched */
+		cu.p_cuFuncLoad(l->f);
 	if (!r)
 		r = cu.p_cuModuleGetGlobal(&l->variable, &bytes, l->own, gpu_module_variable(m));
 	if (r)
@@ -168,38 +173,55 @@ static bool load(struct loaded *l)
 	return share_variables(l);
 }
 
-/* With the lock held. */
-static struct loaded *loaded_of(CUmodule from, CUlibrary library, struct inject_image *i,
-	const char *kernel)
+/* With the lock held. Loads the kernel in a module of its own. */
+static struct loaded *load_another(const struct inject_bound *b, struct cut *cut, unsigned registers)
 {
-	struct loaded *l;
+	struct loaded *l = base_alloc(sizeof *l);
 
-	for (size_t k = 0; k < kernels.at.n; k++)
-		if (kernels.at.at[k]->from == from && !strcmp(kernels.at.at[k]->cut->kernel, kernel))
-			return kernels.at.at[k];
-	l = base_alloc(sizeof *l);
-	*l = (struct loaded){ .from = from, .library = library, .home = inject_home(),
-		.cut = cut_get(i, kernel) };
+	*l = (struct loaded){ .from = b->driver, .library = b->library, .home = inject_home(), .cut = cut,
+		.registers = registers };
 	vec_push(&kernels.at, l);
-	if (!l->cut->module)
-		snprintf(l->why, sizeof l->why, "%s", l->cut->why);
+	if (!cut->module)
+		snprintf(l->why, sizeof l->why, "%s", cut->why);
 	else if (!load(l))
 		unload(l);
 	return l;
 }
 
+/* With the lock held. In how many modules a kernel is loaded; *l: one that no launch uses which runs beside
+ * `of`, else any; NULL: there is none. */
+static unsigned find_loaded(CUmodule from, const char *kernel, const struct inject_launch *of, struct loaded **l)
+{
+	unsigned n = 0;
+
+	*l = NULL;
+	for (size_t k = 0; k < kernels.at.n; k++) {
+		struct loaded *x = kernels.at.at[k];
+
+		if (x->from != from || strcmp(x->cut->kernel, kernel))
+			continue;
+		if (!*l || (of && (*l)->own && inject_runs_with(of, (*l)->variable)))
+			*l = x;
+		n++;
+	}
+	return n;
+}
+
 #define REGISTERS_OF_SM 65536u
 
-/* Hooks need registers, so that a block may be too large for the instrumented kernel: then it is
- * assembled again with fewer registers. */
-static void fit(struct loaded *l, CUfunction original, unsigned threads)
+/* Hooks need registers, so that a block may be too large for the instrumented kernel. */
+static bool fits(const struct loaded *l, CUfunction original, unsigned threads)
 {
 	int most = 0, own = 0;
 
-	if (cu.p_cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, l->f) ||
-			cu.p_cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-				original) || threads > (unsigned)most || threads <= (unsigned)own)
-		return;
+	return cu.p_cuFuncGetAttribute(&own, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, l->f)
+		|| cu.p_cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, original)
+		|| threads > (unsigned)most || threads <= (unsigned)own;
+}
+
+/* Assembles it again with fewer registers. */
+static void fit(struct loaded *l, unsigned threads)
+{
 	unload(l);
 	l->registers = REGISTERS_OF_SM / threads & ~7u;
 	if (!load(l))
@@ -224,17 +246,87 @@ static void copy_attributes(CUfunction from, CUfunction to)
 			cu.p_cuFuncSetAttribute(to, which[k], a);
 }
 
+/* ---- before it is needed ---- */
+
+/* The driver loads nothing while a kernel runs in the context: a kernel that waits for another one, which
+ * is not loaded, would wait for ever. So where launches may overlap, what was made ahead (cut.c) is loaded
+ * before the first launch and when modules have been added, and each kernel that is launched in two
+ * modules, or, if it was seen to overlap, in as many as there are places to record in (pool.c). */
+#define COPIES 2
+#define COPIES_BESIDE 4
+/* Seconds to wait for what is being made. */
+#define SETTLE 2.0
+
+/* With the lock held. */
+static void load_ahead(void)
+{
+	const size_t modules = inject_modules();
+	struct inject_bound b;
+	struct loaded *any;
+	struct cut *c;
+	CUcontext now = NULL;
+
+	cu.p_cuCtxGetCurrent(&now);
+	if (kernels.ahead.context == now && kernels.ahead.modules == modules)
+		return;
+	kernels.ahead.context = now;
+	kernels.ahead.modules = modules;
+	cut_settle(SETTLE);
+	for (size_t m = 0; inject_nth_module(m, &b); m++)
+		for (size_t k = 0; b.driver && cut_nth(k, &c); k++)
+			if (c && c->image == b.image && !find_loaded(b.driver, c->kernel, NULL, &any))
+				load_another(&b, c, 0);
+}
+
+/* With the lock held. */
+static void load_copies(const struct inject_bound *b, const struct loaded *of)
+{
+	const unsigned most = inject_runs_beside(of->cut->kernel) ? COPIES_BESIDE : COPIES;
+	struct loaded *any;
+	unsigned n = find_loaded(b->driver, of->cut->kernel, NULL, &any);
+
+	while (of->own && n++ < most)
+		load_another(b, of->cut, of->registers);
+}
+
+/* Waits until the driver can load, if this has to be. With the lock held, but not meanwhile. */
+static bool may_load(const struct inject_launch *l, const struct inject_bound *b, const char *kernel)
+{
+	struct loaded *any;
+	bool may = !inject_pending(l->context);
+
+	if (may || find_loaded(b->driver, kernel, NULL, &any))
+		return may;
+	pthread_mutex_unlock(&kernels.lock);
+	may = inject_await_loading(l);
+	pthread_mutex_lock(&kernels.lock);
+	return may;
+}
+
 bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char why[INJECT_WHY])
 {
 	const unsigned threads = l->block[0] * l->block[1] * l->block[2];
+	const char *kernel = inject_name(l->original);
+	struct cut *cut = cut_get(b->image, kernel);
 	CUresult r = 0;
 	struct loaded *k;
+	bool may;
 
 	pthread_mutex_lock(&kernels.lock);
-	k = loaded_of(b->driver, b->library, b->image, inject_name(l->original));
-	if (k->own)
-		fit(k, l->original, threads);
-	if (k->own) {
+	may = may_load(l, b, kernel);
+	if (may && inject_may_detach())
+		load_ahead();
+	if (!find_loaded(b->driver, kernel, l, &k) && may)
+		k = load_another(b, cut, 0);
+	if (k && k->own && !fits(k, l->original, threads)) {
+		if (may)
+			fit(k, threads);
+		else
+			k = NULL;
+	}
+	if (k && may && inject_may_detach())
+		load_copies(b, k);
+	if (k && k->own) {
 		copy_attributes(l->original, k->f);
 		for (size_t i = 0; i < k->constant.n && !r; i++)
 			r = cu.p_cuMemcpyDtoDAsync(k->constant.at[i].to, k->constant.at[i].from,
@@ -242,13 +334,14 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 	}
 	if (r)
 		fail(k, "its constants could not be copied", r);
-	else if (k->own) {
+	else if (k && k->own) {
 		l->module = k->cut->module;
 		l->variable = k->variable;
 		l->instead = l->function = k->f;
 	}
 	if (!l->module)
-		snprintf(why, INJECT_WHY, "%s", k->why);
+		snprintf(why, INJECT_WHY, "%s", k ? k->why : "the driver cannot load its instrumented code while "
+			"another kernel runs, which had not ended");
 	pthread_mutex_unlock(&kernels.lock);
 	return l->module;
 }
@@ -265,7 +358,8 @@ CUfunction inject_function(CUfunction f)
 	if (!b.image || inject_whole(b.image))
 		return f;
 	pthread_mutex_lock(&kernels.lock);
-	k = loaded_of(m, b.library, b.image, inject_name(own));
+	if (!find_loaded(b.driver, inject_name(own), NULL, &k))
+		k = load_another(&b, cut_get(b.image, inject_name(own)), 0);
 	if (k->own) {
 		copy_attributes(own, k->f);
 		f = k->f;

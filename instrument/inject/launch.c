@@ -626,7 +626,7 @@ static void prepare_check(struct inject_launch *l)
 #define DRAIN_AFTER 0.001
 
 /* CUDA_ERROR_NOT_READY: it was still running when the time was over, or has recorded nothing for so many
- * seconds. */
+ * seconds, or has recorded all the time for much longer. */
 static CUresult wait_for(struct inject_launch *l, double patience)
 {
 	const bool drains = l->wanted && gpu_drains(inject_session()) && !inject_is_spare(l->pool);
@@ -641,7 +641,7 @@ static CUresult wait_for(struct inject_launch *l, double patience)
 		if (limit > 0 && ran >= limit)
 			break;
 		if (patience > 0 && ran - since >= patience && !l->drain) {
-			if (!inject_records_more(l))
+			if (!inject_records_more(l) || ran >= inject_patience_recording(l))
 				break;
 			since = ran;
 		}

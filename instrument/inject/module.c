@@ -354,6 +354,42 @@ void inject_modules_ended(CUcontext context, CUdevice device)
 	inject_kernels_ended(context, device);
 }
 
+size_t inject_modules(void)
+{
+	size_t n;
+
+	pthread_mutex_lock(&images.lock);
+	n = images.module.n + images.library.n;
+	pthread_mutex_unlock(&images.lock);
+	return n;
+}
+
+bool inject_nth_module(size_t k, struct inject_bound *b)
+{
+	CUcontext now = NULL;
+	CUdevice device = 0;
+	bool is;
+
+	*b = (struct inject_bound){ 0 };
+	cu.p_cuCtxGetCurrent(&now);
+	cu.p_cuCtxGetDevice(&device);
+	pthread_mutex_lock(&images.lock);
+	is = k < images.module.n + images.library.n;
+	if (k < images.module.n) {
+		const struct module *m = &images.module.at[k];
+
+		if (inject_at_home(&m->home, now, device))
+			*b = (struct inject_bound){ .driver = m->at, .image = m->image };
+	} else if (is && cu.p_cuLibraryGetModule) {
+		const struct library *l = &images.library.at[k - images.module.n];
+
+		if (!l->image->whole && !cu.p_cuLibraryGetModule(&b->driver, l->at))
+			*b = (struct inject_bound){ .driver = b->driver, .library = l->at, .image = l->image };
+	}
+	pthread_mutex_unlock(&images.lock);
+	return is;
+}
+
 void inject_refused(CUresult why, CUresult own)
 {
 	const char *name = "";

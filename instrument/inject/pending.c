@@ -5,8 +5,9 @@
  *
  * A module has one variable that says where its kernels record. It is written in the launch's stream,
  * so that a launch which is ordered after a pending one of this module can have its own place. One
- * that is not ordered must not write it: its records go where those of the pending one go, neither can
- * be checked, and the report says so. */
+ * that is not ordered uses another copy of its kernel, in a module of its own (kernel.c). In a module that
+ * is instrumented as a whole there is no such copy: its records go where those of the pending one go,
+ * neither can be checked, and the report says so. */
 #include "operations.h"
 #include "instrument/record/record.h"
 
@@ -21,6 +22,8 @@
  * its records; and at the end of a module, a context or the process. */
 #define PATIENCE 1.0
 #define PATIENCE_DRAIN 30.0
+/* For so many times as long a launch is waited for if it records: it may do so in a loop that waits. */
+#define PATIENCE_RECORDING 5
 #define PATIENCE_LEARNED 0.005
 #define PATIENCE_IN_ORDER 3.0
 #define PATIENCE_FOR_MEMORY 30.0
@@ -47,7 +50,7 @@ bool inject_may_detach(void)
 		&& (order_wants(operations_order()) || operations_host_has_memory());
 }
 
-static bool runs_beside(const char *kernel)
+bool inject_runs_beside(const char *kernel)
 {
 	for (size_t k = 0; k < pending.beside.n; k++)
 		if (!strcmp(pending.beside.at[k], kernel))
@@ -58,10 +61,15 @@ static bool runs_beside(const char *kernel)
 double inject_patience(const struct inject_launch *l)
 {
 	const double limit = gpu_timeout(inject_session());
-	const double most = runs_beside(l->kernel) ? PATIENCE_LEARNED
+	const double most = inject_runs_beside(l->kernel) ? PATIENCE_LEARNED
 		: gpu_drains(inject_session()) ? PATIENCE_DRAIN : PATIENCE;
 
 	return limit > 0 && limit / 4 < most ? limit / 4 : most;
+}
+
+double inject_patience_recording(const struct inject_launch *l)
+{
+	return PATIENCE_RECORDING * inject_patience(l);
 }
 
 bool inject_records_more(struct inject_launch *l)
@@ -79,13 +87,23 @@ static bool is_after(const struct inject_launch *l, const struct inject_launch *
 	return order_before(p->op, l->op, ORDER_PROMISED);
 }
 
+static struct inject_launch *using(const struct inject_launch *l, CUdeviceptr variable)
+{
+	for (struct inject_launch *p = pending.first; p; p = p->next)
+		if (p->context == l->context && p->variable == variable && !is_after(l, p))
+			return p;
+	return NULL;
+}
+
+bool inject_runs_with(const struct inject_launch *l, CUdeviceptr variable)
+{
+	return using(l, variable);
+}
+
 /* The pending launch whose variable this one would have to overwrite. */
 static struct inject_launch *in_the_way(const struct inject_launch *l)
 {
-	for (struct inject_launch *p = pending.first; p; p = p->next)
-		if (p->context == l->context && p->variable == l->variable && !is_after(l, p))
-			return p;
-	return NULL;
+	return using(l, l->variable);
 }
 
 bool inject_pending(CUcontext context)
@@ -102,7 +120,7 @@ static double patience_for(const struct inject_launch *l)
 	double most = 0;
 
 	for (const struct inject_launch *p = pending.first; p; p = p->next) {
-		const double t = is_after(l, p) && !runs_beside(p->kernel) ? PATIENCE_IN_ORDER
+		const double t = is_after(l, p) && !inject_runs_beside(p->kernel) ? PATIENCE_IN_ORDER
 			: inject_patience(p);
 
 		if (p->context == l->context)
@@ -127,25 +145,42 @@ static bool pending_record_more(CUcontext context)
 	return any;
 }
 
+/* Of `l`, which waits since `start`: pending launches seem to wait for something. since: when they were last
+ * seen to record. */
+static bool seem_to_wait(const struct inject_launch *l, double start, double *since)
+{
+	const double now = progress_seconds(), most = patience_for(l);
+
+	if (now - *since < most)
+		return false;
+	*since = now;
+	return !pending_record_more(l->context) || now - start >= PATIENCE_RECORDING * most;
+}
+
 /* Waits until pending launches are out of the way, or seem to wait for something. */
 static void wait_for_others(const struct inject_launch *l, const struct inject_pool *pool)
 {
-	double since = progress_seconds();
+	const double start = progress_seconds();
+	double since = start;
 
-	while (in_the_way(l) || pool->users) {
-		if (progress_seconds() - since >= patience_for(l)) {
-			if (!pending_record_more(l->context))
-				return;
-			since = progress_seconds();
-		}
+	while ((in_the_way(l) || pool->users) && !seem_to_wait(l, start, &since))
 		wait_a_little();
-	}
+}
+
+bool inject_await_loading(const struct inject_launch *l)
+{
+	const double start = progress_seconds();
+	double since = start;
+
+	while (inject_pending(l->context) && !seem_to_wait(l, start, &since))
+		wait_a_little();
+	return !inject_pending(l->context);
 }
 
 static void note_overlap(const struct inject_launch *l)
 {
 	for (struct inject_launch *p = pending.first; p; p = p->next)
-		if (!is_after(l, p) && !runs_beside(p->kernel))
+		if (!is_after(l, p) && !inject_runs_beside(p->kernel))
 			vec_push(&pending.beside, base_strdup(p->kernel));
 }
 
@@ -204,6 +239,14 @@ static void drop(struct inject_launch *l)
 	pthread_cond_broadcast(&pending.ended);
 }
 
+static bool variable_is_used(const struct inject_launch *l)
+{
+	for (const struct inject_launch *p = pending.first; p; p = p->next)
+		if (p->context == l->context && p->variable == l->variable)
+			return true;
+	return false;
+}
+
 /* CUDA_ERROR_NOT_READY: its time was up. */
 static CUresult wait_for(struct inject_launch *l)
 {
@@ -235,6 +278,9 @@ static void *attend(void *user)
 		l->checked = true;
 		inject_finish(l, r);
 		drop(l);
+		if (!r && !l->instead && !variable_is_used(l))
+			cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
+				sizeof(struct record_params), inject_beside(l->context));
 		cu.p_cuEventDestroy(l->ended);
 		cu.p_cuCtxPopCurrent(&(CUcontext){ NULL });
 	}
@@ -276,8 +322,9 @@ bool inject_detach(struct inject_launch *l)
 		cu.p_cuEventDestroy(ended);
 		return false;
 	}
-	/* what follows in the stream may run the kernel unwatched */
-	if (!l->mixed)
+	/* what follows in the stream may run the kernel unwatched; a launch whose records are mixed with
+	 * these must not see the variable change, so then it is done when none is left */
+	if (own->instead)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
 			sizeof(struct record_params), l->stream);
 	if (!said)

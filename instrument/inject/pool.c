@@ -249,6 +249,22 @@ struct inject_pool *inject_pool(void)
 	return p ? &p->pool : NULL;
 }
 
+bool inject_is_own(CUdeviceptr start)
+{
+	bool own = false;
+
+	pthread_mutex_lock(&pools.lock);
+	for (size_t k = 0; k < pools.at.n && start; k++) {
+		const struct context_records *p = pools.at.at[k];
+
+		own |= start == p->pool.at || start == p->spare[0].at || start == p->digests || start == p->list
+			|| start == p->stage || start == p->facts || start == p->ticket
+			|| start == (CUdeviceptr)(uintptr_t)p->pinned;
+	}
+	pthread_mutex_unlock(&pools.lock);
+	return own;
+}
+
 CUstream inject_beside(CUcontext context)
 {
 	CUstream s = NULL;

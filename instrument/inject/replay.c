@@ -28,7 +28,8 @@ static bool copy_home(struct inputs *in, uint64_t at, uint64_t bytes, bool host,
 	in->bytes += bytes;
 	if (in->bytes > in->most) {
 		snprintf(in->why, sizeof in->why, "its inputs are more than %llu MiB (--gpu-then-memory): at "
-			"least %llu bytes", (unsigned long long)(in->most >> 20), (unsigned long long)in->bytes);
+			"least %llu bytes, of which %llu at 0x%llx", (unsigned long long)(in->most >> 20),
+			(unsigned long long)in->bytes, (unsigned long long)bytes, (unsigned long long)at);
 		return false;
 	}
 	*copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -90,7 +91,7 @@ static bool driver_knows(uint64_t word, struct range *out, bool *host)
 		return false;
 	*host = type == CU_MEMORYTYPE_HOST;
 	*out = (struct range){ (uint64_t)at, bytes };
-	return bytes && word - at < bytes;
+	return bytes && word - at < bytes && !inject_is_own(at);
 }
 
 /* ask: the driver, too, which takes too long for each word of an allocation. */

@@ -276,14 +276,18 @@ static void reserve(struct text *t, const struct hook *h, const char *n)
 	sync_with_leader(t, h);
 }
 
-/* Finds which of the active lanes leads them. Without a pool nothing is recorded. */
-static void begin(struct text *t, const struct hook *h)
+/* Without a pool nothing is recorded. */
+static void skip_without_pool(struct text *t, const struct hook *h)
 {
 	if (!h->always)
 		text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 			"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->module, h->label);
+}
+
+/* Finds which of the lanes in cs_m leads them. */
+static void find_leader(struct text *t)
+{
 	text_printf(t,
-		"\tactivemask.b32 %%cs_m;\n"
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
 		"\tmov.u32 %%cs_i, %%laneid;\n"
@@ -499,11 +503,12 @@ static void record_lanes(struct text *t, const struct hook *h)
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 
-static void record(struct text *t, const struct hook *h)
+/* Of the lanes in cs_m. */
+static void record_lanes_of_site(struct text *t, const struct hook *h)
 {
 	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
 
-	begin(t, h);
+	find_leader(t);
 	if (!address && h->sync)
 		ticket(t, h);
 	else if (!address)
@@ -518,11 +523,40 @@ static void record(struct text *t, const struct hook *h)
 		record_uniform(t, h);
 	if (h->drains && h->exits)
 		close_chunks(t, h);
+}
+
+static void record_in_place(struct text *t, const struct hook *h)
+{
+	skip_without_pool(t, h);
+	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
+	record_lanes_of_site(t, h);
 	if (!h->always)
 		text_printf(t, "$CSZ%u:\n", h->label);
 }
 
 /* ---- functions that write records ---- */
+
+/* Lanes that came from different statements may execute a function together, as nothing forbids a GPU to
+ * do so: seen on an H200 where one lane arrives at an mbarrier and then all lanes store. The lanes of each
+ * site make a record of their own. ptxas knows that an active mask is that of the lanes which execute what
+ * follows, but not so of another mask, for which it adds code: so there are two copies. */
+static void record_by_site(struct text *t, const struct hook *h)
+{
+	struct hook each = *h;
+
+	each.label++;
+	skip_without_pool(t, h);
+	text_printf(t,
+		"\tactivemask.b32 %%cs_m;\n"
+		"\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
+		"\t@%%cs_q bra $CSO%u;\n"
+		"\tmatch.any.sync.b32 %%cs_t, %%cs_site, %%cs_m;\n"
+		"\tmov.b32 %%cs_m, %%cs_t;\n", h->label);
+	record_lanes_of_site(t, &each);
+	text_printf(t, "\tbra $CSZ%u;\n$CSO%u:\n", h->label, h->label);
+	record_lanes_of_site(t, h);
+	text_printf(t, "$CSZ%u:\n", h->label);
+}
 
 /* Without its name, so that functions that do the same have the same text. */
 static void print_function(struct text *t, const struct hook *h)
@@ -539,7 +573,7 @@ static void print_function(struct text *t, const struct hook *h)
 		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
-	record(t, h);
+	record_by_site(t, h);
 	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
 		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
 }
@@ -605,7 +639,7 @@ void hook_record(struct text *t, const struct hook *h)
 	text_printf(&word, "%u", h->site << RECORD_SITE_SHIFT);
 	here.word = word.at;
 	if (h->in_place)
-		record(t, &here);
+		record_in_place(t, &here);
 	else
 		call_function(t, &here);
 	text_free(&word);

@@ -30,22 +30,51 @@ static bool strong(const struct ptx_insn *i)
 	return ptx_has(i, MOD_mmio) || (ptx_pick(i, MG_sem) != MOD_NONE && !ptx_has(i, MOD_weak));
 }
 
+static bool is_number(const struct ptx_operand *o, uint64_t value, unsigned bits)
+{
+	return o->kind == PO_IMM && !(((uint64_t)o->imm ^ value) & (UINT64_MAX >> (64 - bits)));
+}
+
+/* An atomic that writes the value which it reads, whatever that is: a loop that waits for a flag may
+ * read it by such a one, as atomicAdd(flag, 0). */
+static bool keeps_value(const struct ptx_insn *i)
+{
+	const enum ptx_type type = ptx_type_of(i, 0);
+	const unsigned bits = ptx_type_bits(type);
+	const struct ptx_operand *b = &i->operand[2];
+
+	if (i->op != OP_atom || i->operand[0].kind != PO_REG || bits > 64 || ptx_type_atomic_bits(type) != bits ||
+			ptx_pick(i, MG_vec) != MOD_NONE)
+		return false;
+	switch (ptx_pick(i, MG_redop)) {
+	case MOD_add: case MOD_or: case MOD_xor:
+		return is_number(b, 0, bits);
+	case MOD_and:
+		return is_number(b, UINT64_MAX, bits);
+	case MOD_cas:
+		return b->kind == PO_IMM && is_number(&i->operand[3], (uint64_t)b->imm, bits);
+	default:
+		return false;
+	}
+}
+
 /* A strong read is recorded after it is executed. An atomic is recorded before it and after
  * it: other threads may see its write before it returns, and its read may observe a write that
- * was made after it began. */
+ * was made after it began. One that keeps the value shows nothing to other threads. */
 static void set_before_after(const struct ptx_insn *i, struct plan *p)
 {
 	enum ptx_effect effect = ptx_effect_of(i->op);
+	const bool keeps = keeps_value(i);
 
 	p->sync = strong(i) || effect == EF_RMW;
-	p->before = !p->sync || effect != EF_READ;
+	p->before = !p->sync || (effect != EF_READ && !keeps);
 	p->after = p->sync && (effect == EF_READ || i->op == OP_atom);
+	p->poll = p->sync && (keeps || (effect == EF_READ && i->operand[0].kind == PO_REG));
 }
 
 /* Loads, stores, atomics, ldmatrix and stmatrix. */
 static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
@@ -57,7 +86,6 @@ static bool access(const struct ptx_func *f, const struct ptx_insn *i, struct pl
 	p->generic = space == PS_none;
 	set_before_after(i, p);
 	p->class = p->sync ? PLAN_LANES : PLAN_ADDRESS;
-	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	plan_add(p, a, VAL_SHARED);
 	p->conflicts = p->class == PLAN_ADDRESS ? (uint8_t)conflict_words(f, i) : 0;
 	if (i->op == OP_st_bulk) {
@@ -390,7 +418,6 @@ unsigned plan_words(const struct plan *p)
 
 static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	enum ptx_effect effect = ptx_effect_of(i->op);
 	enum ptx_space space = ptx_space_of(i, 0);
 	const struct ptx_operand *a = &i->operand[plan_address(i)];
 
@@ -403,7 +430,6 @@ static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, st
 		return false;
 	p->generic = space == PS_none;
 	set_before_after(i, p);
-	p->poll = p->sync && effect == EF_READ && i->operand[0].kind == PO_REG;
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
 	plan_add(p, a, VAL_GLOBAL);
 	p->conflicts = p->class == PLAN_GLOBAL ? (uint8_t)conflict_words(f, i) : 0;

@@ -37,7 +37,7 @@ struct plan {
 	bool window;               /* value 0 is a generic address of shared memory */
 	bool test;                 /* an mbarrier wait: recorded after it, with its result */
 	bool remote;               /* also recorded before it if value 0 is in another CTA */
-	bool poll;                 /* a strong load */
+	bool poll;                 /* a strong load, or an atomic that reads only */
 	bool waits;                /* also recorded before it, as a wait that has not succeeded
 				      yet */
 	bool uniform;              /* the lanes of a record mostly have the same words */

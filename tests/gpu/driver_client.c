@@ -16,6 +16,8 @@
 	"\tld.shared.b32 %r, [" variable "];\n\tadd.u32 %r, %r, 1;\n\tret;\n}\n"
 static const char text[] = PTX("kernel", "x");
 static const char longer[] = PTX("kernel", "other");
+/* no kernel is cut out of a module with a variable like this: it is instrumented as a whole */
+static const char whole[] = PTX("kernel", "x") ".common .global .b32 shared_with_others;\n";
 /* for the fake driver, which looks for names only */
 static const char cubin[128] = "\177ELF\2\1\1 machine code .entry gemm";
 static const char other_kernel[] = PTX("other", "x");
@@ -65,10 +67,11 @@ static void two(void)
 	launch(f[1], s);
 }
 
-/* Two launches, in streams of two devices or of one, or one that the host ends. */
+/* Two launches, in streams of two devices or of one, of one module or two, or one that the host ends. */
 static void beside(const char *what)
 {
 	void (*tell)(void) = (void (*)(void))(intptr_t)dlsym(RTLD_DEFAULT, "fake_flag");
+	const bool one_whole = !strcmp(what, "whole");
 	CUcontext c[2] = { context(0) };
 	CUfunction f[2];
 	CUstream s[2];
@@ -77,10 +80,10 @@ static void beside(const char *what)
 
 	CHECK(cuMemAllocHost(&host, 64));
 	CHECK(cuStreamCreate(&s[0], CU_STREAM_NON_BLOCKING));
-	f[0] = load(text, &m[0]);
+	f[0] = load(one_whole ? whole : text, &m[0]);
 	c[1] = !strcmp(what, "devices") ? context(1) : c[0];
 	CHECK(cuStreamCreate(&s[1], CU_STREAM_NON_BLOCKING));
-	f[1] = !strcmp(what, "module") ? f[0] : load(text, &m[1]);
+	f[1] = one_whole || !strcmp(what, "module") ? f[0] : load(text, &m[1]);
 	CHECK(cuCtxSetCurrent(c[0]));
 	launch(f[0], s[0]);
 	CHECK(cuCtxSetCurrent(c[1]));

@@ -663,6 +663,7 @@ static CUresult loaded(CUmodule *m, const char *text, struct CUctx_st *c)
 	size_t k = 0;
 
 	NEED_CONTEXT(c);
+	await_kernels(&c->dead);
 	if (setting("DRIVER_SM", 90) < 90)
 		return CUDA_ERROR_INVALID_PTX;
 	while (k < COUNT(module) && module[k] && module[k]->text)

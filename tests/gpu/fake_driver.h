@@ -28,6 +28,8 @@ uint64_t *fake_behind(CUstream s);
 bool fake_over(uint64_t which);
 /* Does a kernel run in this stream? wait: waits until none does. */
 bool still_recording(CUstream s, bool wait);
+/* Waits for all kernels of the context that has this word: a driver loads nothing while one runs. */
+void await_kernels(const bool *dead);
 /* Calls CUPTI's callback for a driver call, if it is enabled. */
 void call_back(CUpti_ApiCallbackSite site, CUpti_CallbackId id, const char *name,
 	const void *params, const char *symbol, CUresult *r);

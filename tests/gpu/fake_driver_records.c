@@ -172,6 +172,13 @@ void start_recording(const void *params, CUstream s, bool *dead)
 	__atomic_or_fetch(&over, *behind, __ATOMIC_ACQ_REL);
 }
 
+void await_kernels(const bool *dead)
+{
+	for (size_t i = 0; i < COUNT(kernels); i++)
+		while (kernels[i].began && kernels[i].dead == dead && !fake_over(1ull << i))
+			usleep(100);
+}
+
 bool still_recording(CUstream s, bool wait)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

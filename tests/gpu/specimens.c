@@ -79,7 +79,7 @@ static char *command_of(const struct all *a, const struct run *r)
 	add_options(&t, a->o.any_schedule, r->s.options);
 	if (a->o.any_schedule && !a->o.gpu)
 		text_printf(&t, "--seed=%s ", a->o.seed);
-	text_printf(&t, "--timeout=2 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build,
+	text_printf(&t, "--timeout=8 %s/tests/gpu/specimen %s %s 2>&1 </dev/null", a->o.build,
 		r->s.path, twin_name[r->twin]);
 	return t.at;
 }

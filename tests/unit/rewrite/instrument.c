@@ -270,6 +270,46 @@ Test(instrument, flag_and_try_wait, .timeout = 300)
 	consan_close(c);
 }
 
+#define POLLED_BY(atomic) ".version 8.0\n.target sm_80\n.address_size 64\n" \
+	".visible .entry polled(.param .u64 p0)\n{\n\t.reg .pred %p;\n\t.reg .b32 %r, %n;\n\t.reg .b64 flag;\n" \
+	"\tld.param.u64 flag, [p0];\n\tmov.u32 %n, 0;\n" \
+	"AGAIN:\t" atomic ";\n\tadd.u32 %n, %n, 1;\n\tsetp.lt.u32 %p, %n, 100;\n\t@%p bra AGAIN;\n\tret;\n}\n"
+
+/* What a loop records that waits by an atomic which keeps the value does not grow with the time that it
+ * waits; another one may change what others see, so each is recorded. */
+Test(instrument, atomics_that_poll, .timeout = 100)
+{
+	static const struct { const char *ptx; bool keeps; } kernel[] = {
+		{ POLLED_BY("atom.acquire.gpu.global.add.u32 %r, [flag], 0"), true },
+		{ POLLED_BY("atom.global.or.b32 %r, [flag], 0"), true },
+		{ POLLED_BY("atom.global.and.b32 %r, [flag], -1"), true },
+		{ POLLED_BY("atom.acq_rel.gpu.global.cas.b32 %r, [flag], 7, 7"), true },
+		{ POLLED_BY("atom.global.max.u32 %r, [flag], 0"), false },
+	};
+	const struct coverage *v;
+	struct consan_err e = { 0 };
+
+	for (size_t k = 0; k < sizeof kernel / sizeof *kernel; k++) {
+		struct consan *c = consan_open("backend=gpu-emulated gpu-global=1 jobs=2", &e);
+		struct consan_module *m = consan_load_ptx(c, "k.ptx", kernel[k].ptx, strlen(kernel[k].ptx), &e);
+		int *flag = consan_malloc(c, sizeof *flag, CONSAN_MEM_DEVICE);
+		const void *args[] = { &flag };
+		struct consan_launch l = { .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .args = args };
+
+		cr_assert_not_null(m, "%s", e.text);
+		l.kernel = consan_kernel(m, "polled", &e);
+		*flag = 0;
+		cr_expect_eq(consan_launch(c, &l, &e), CONSAN_OK, "%zu: %s", k, e.text);
+		cr_expect_eq(consan_errors(c), 0, "%zu", k);
+		cr_assert_eq(consan_raw_coverage(c, &v), 1);
+		cr_expect(kernel[k].keeps == (v->warp_ops < 20), "%zu: %llu records", k,
+			(unsigned long long)v->warp_ops);
+		consan_free(c, flag);
+		consan_unload(m);
+		consan_close(c);
+	}
+}
+
 /* Hooks with draining record the same. */
 Test(instrument, drained_specimens, .timeout = 300)
 {
