@@ -124,11 +124,13 @@ static enum exec_resume pause_for(struct worker *wk, enum exec_pause why)
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
 	const bool changed = atomic_load(&g->work) != wk->paused_work;
-	const double began = progress_seconds();
+	const double began = progress_seconds(), cpu = g->deadline > 0 ? cpu_thread() : 0;
 	const enum exec_resume how = o->pause(o->user, why, changed);
 
-	if (g->deadline > 0)
+	if (g->deadline > 0) {
 		g->deadline += progress_seconds() - began;
+		wk->cpu_from += cpu_thread() - cpu;
+	}
 	if (how == EXEC_GIVE_UP)
 		atomic_store(&g->stopped, true);
 	if (how != EXEC_AS_BEFORE && how != EXEC_TIME)

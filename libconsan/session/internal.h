@@ -88,6 +88,7 @@ struct consan {
 	struct consan_outside outside;
 	bool copy;                 /* this is a copy of the process that tries a launch ... */
 	bool alone;                /* ... which nothing else can affect */
+	uint64_t most;             /* ... and is stopped after so many operations; 0: no limit */
 	unsigned paused;           /* launches that let others run */
 	/* launches that the next one may run beside; op: a reference */
 	struct {                   /* gpu_together.c: since a launch began when none ran */
