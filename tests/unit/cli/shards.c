@@ -75,6 +75,17 @@ Test(shards, refused, .timeout = TEST_LIMIT)
 		expect(rows[i].text, 64, rows[i].words);
 }
 
+/* Shards without a launch of their own do not fail; that nothing was launched at all does. */
+Test(shards, with_nothing_to_do, .timeout = TEST_LIMIT)
+{
+	expect("run --shard=20/20 $ranks; echo status $?; run --shard=20/20 true", 67, "status 0\n");
+	expect("for i in 3 19 20; do run --report=$i.json --shard=$i/20 $ranks || echo status $? of $i; done; "
+		"$B/consan merge --to=text *.json", 66, "status 66 of 3\n");
+	cr_expect(has(output, "error CS102") && !has(output, "of 19") && !has(output, "of 20\n"), "%s", output);
+	expect("for i in 19 20; do run --report=$i.json --shard=$i/20 $ranks || exit 98; done; "
+		"$B/consan merge --to=text *.json", 67, NULL);
+}
+
 /* A program that uses MPI has the same variables: its ranks are checked whole. */
 Test(shards, only_if_asked_for, .timeout = TEST_LIMIT)
 {
