@@ -2,7 +2,7 @@
  *
  * Each such memory has a log, shared as well, of what operations of all processes accessed, when they
  * were issued, and when their process knew them to be complete. Processes synchronize by means that
- * nobody sees (pipes, MPI), but what a process tells another one that way is at most that an operation is
+ * are not observed (pipes, MPI), but what another process learns that way is at most that an operation is
  * complete, and only once it knows that itself. So an operation that was issued before another process
  * knew a conflicting one to be complete is not ordered after it, whatever the processes did.
  *

@@ -223,8 +223,8 @@ Test(ends, ignored_signals)
 	expect_script("trap '' CHLD PIPE; exec $run --error-exitcode=0 $ends plain", CONTINUES, "CS102");
 }
 
-/* Nobody reads what consan-run prints; its standard descriptors are closed. */
-Test(ends, without_anybody_listening, .timeout = TEST_LIMIT)
+/* No process reads what consan-run prints; its standard descriptors are closed. */
+Test(ends, without_readers, .timeout = TEST_LIMIT)
 {
 	expect_script("($run --report=$d/r.json $ends plain 2>&1; echo $? >$d/status) | true; cat $d/status; "
 		"grep -c '\"rule\": \"CS102\"' $d/r.json && ls $d", 0, "66\n1\n");

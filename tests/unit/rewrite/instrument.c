@@ -101,17 +101,17 @@ Test(instrument, hangs, .timeout = TEST_LIMIT)
 		"wgmma_gemm/wgmma_gemm --bug=release_own_only",
 		"wgmma_gemm/wgmma_gemm --bug=mask_narrow --cluster=2x2",
 		"attention/hopper --bug=no_first_turn" };
-	static char said[2][1 << 14];
+	static char first[2][1 << 14];
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
 		for (unsigned b = 0; b < 2; b++) {
 			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --verify-fixes=no "
 				"--timeout=3 %s/kernels/%s 2>&1", dir, b ? "gpu-emulated" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
-			first_finding(said[b], sizeof said[b]);
+			first_finding(first[b], sizeof first[b]);
 		}
-		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
-		cr_expect_str_eq(said[1], said[0], "%s", bug[k]);
+		cr_expect(first[0][0] && strstr(first[0], "waiting"), "%s", bug[k]);
+		cr_expect_str_eq(first[1], first[0], "%s", bug[k]);
 	}
 }
 
