@@ -13,7 +13,7 @@
  * necessary would order more than the program does, and hide races). What it reads before the value
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait; in kernels that poll the first few start before a write is
- * performed, as who comes late polls late; with a seed, earlier.
+ * performed, as a thread that comes late polls late; with a seed, earlier.
  *
  * Within a cluster the same holds for shared memory, if the kernel has strong loads of it: a strong
  * write waits until no warp of the cluster can continue without one.

@@ -149,8 +149,9 @@ static bool waits_outside(const struct worker *wk)
 	return waits && wk->grid->l->partial;
 }
 
-/* A worker never sleeps, so its processor time is how long the launch takes on a machine that has
- * nothing else to do. The clock is read first, as that needs no system call. */
+/* A worker has something to do all the time, or waits for the checker of its events: so its
+ * processor time is about how long the launch takes on a machine that has nothing else to do. The
+ * clock is read first, as that needs no system call. */
 static bool is_late(const struct worker *wk)
 {
 	const struct grid *g = wk->grid;

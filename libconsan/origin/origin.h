@@ -1,5 +1,5 @@
 /* origin: a store of the PTX from which machine code was made. Assemblers and linkers of machine
- * code (libconsan/makers/) write it, those who load modules read it. An entry is named by the
+ * code (libconsan/makers/) write it, the loaders of modules read it. An entry is named by the
  * digest of the cubin, so it is found again when another process loads the cubin, or a later
  * run from a compiler's cache on disk.
  *

@@ -435,6 +435,7 @@ void session_explore(struct consan *c, const struct consan_launch *l, const void
 	struct trial trial = { c, l, params, *config, 0 };
 	const struct explorer x = { try_schedule, &trial, c->opt.seed, c->part, c->parts };
 	const uint64_t mine = c->opt.explore / c->parts + (c->part <= c->opt.explore % c->parts);
+	uint64_t tried;
 
 	if (l->kernel->info.coupled) {
 		explore_search(&x, (mine + 1) / 2, out);
@@ -442,7 +443,8 @@ void session_explore(struct consan *c, const struct consan_launch *l, const void
 		v->explored_shards += out->all && c->parts > 1;
 		v->explored_part += !out->all;
 	}
-	explore_seeds(&x, mine - out->schedules, out);
+	tried = out->schedules + out->waited + out->lost;
+	explore_seeds(&x, mine > tried ? mine - tried : 0, out);
 	v->schedules += out->schedules;
 	v->seeds += out->seeds;
 }

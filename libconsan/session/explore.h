@@ -19,9 +19,9 @@ struct explored {
 	bool all;                    /* the systematic search found no further schedule */
 };
 
-/* How the launch ended. A copy of the process has no other threads: a launch that polls what the host or
- * another launch writes waits for ever there. If it stores meanwhile, its state never repeats, and only the
- * number of its operations tells. */
+/* How the launch ended. A copy of the process has no other threads: a launch that polls what the
+ * host or another launch writes waits for ever there. If it stores meanwhile, its state never
+ * repeats, and only a limit of its operations ends it. */
 enum explore_end {
 	EXPLORE_ENDED,
 	EXPLORE_WAITS, /* no thread can go on */

@@ -251,6 +251,11 @@ Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 		cr_skip_test("no file system can be mounted");
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
 		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
+	/* what cannot be written does not change the program, and no part of it is left */
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && mkdir $d/t/p && "
+		"head -c 16k /dev/zero >$d/t/x; $run --dump-ptx=$d/t/p $ends plain; s=$?; ls $d/t/p; "
+		"umount $d/t; exit $s", 66, "/0.ptx: not written: No space left");
+	cr_expect_not(has(output, "\n0.ptx"), "%s", output);
 	/* it becomes full while the program runs */
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && TMPDIR=$d/t $run "
 		"--error-exitcode=0 sh -c \"head -c 400k /dev/zero >$d/t/x; $ends plain; exit 0\"; "

@@ -124,8 +124,8 @@ Test(order, report, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "cudaMemcpyAsync in stream 2") && has(output, "kernel set in stream 1"), "%s", output);
 	cr_expect(has(output, "kernel_copy") && has(output, "in main"), "%s", output);
 	cr_expect(has(output, "in stream 1 after the first"), "%s", output);
-	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --report=order.html ./order kernel_copy racy >/dev/null 2>&1; "
-		"cat order.html; rm order.html", build_dir());
+	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --report=order.html ./order kernel_copy racy "
+		">/dev/null 2>&1; cat order.html; rm order.html", build_dir());
 	cr_expect(has(output, "Calls of the host, in their order") && has(output, "(earlier)"), "%s", output);
 	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order graph_nodes racy 2>&1", build_dir());
 	cr_expect(has(output, "branch 1 of a graph: memset") && has(output, "branch 2 of a graph: memset"), "%s", output);
