@@ -9,6 +9,13 @@ endif
 V ?= @
 BUILD ?= build$(if $(SAN),-$(SAN:1=)san)$(if $(filter clang%,$(notdir $(CC))),-clang)
 
+# The executor's vector loops, the trampolines and leave.c are for x86-64, as the programs that it watches.
+ifeq ($(filter help clean distclean,$(MAKECMDGOALS)),)
+ifeq ($(filter x86_64-% amd64-%,$(shell $(CC) -dumpmachine 2>/dev/null || echo x86_64-unknown)),)
+$(error consan runs on x86-64 (with AVX2) only; $(CC) compiles for $(shell $(CC) -dumpmachine))
+endif
+endif
+
 # nvcc is taken from NVCC=, PATH, CUDA_HOME or /usr/local/cuda. If there is none, `make deps`
 # installs it into CUDA_PARTS. Tests call nvcc and ptxas by name, so PATH must have them.
 CUDA_PARTS = $(CURDIR)/build/cuda

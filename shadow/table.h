@@ -60,7 +60,7 @@ struct shadow_view {
 	uint32_t ngeneric;
 	uint32_t self;           /* the agent whose lanes are in program order, or ~0 */
 	bool anywhere;           /* a verdict of classify() other than a conflict holds for any granule */
-	bool reported;           /* used by the table: a callback said something of one granule only */
+	bool reported;           /* used by the table: the result of a callback is of one granule only */
 	enum shadow_verdict (*classify)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes);

@@ -196,7 +196,7 @@ static bool is_hosts(struct kind *k, uint64_t addr)
 /* What the host accesses is not seen (DESIGN.md, section 6). */
 static void look_for_host(const struct operation *o)
 {
-	static bool said;
+	static bool reported;
 	const struct order_op *op = o->op;
 	struct kind k = { 0 };
 	bool wrote = false, observed = false, any = false;
@@ -206,7 +206,7 @@ static void look_for_host(const struct operation *o)
 	for (size_t i = 0; i < o->range.n; i++) {
 		const struct order_range *r = &o->range.at[i];
 
-		if (!(r->flags & ORDER_SYSTEM) && (any || said || !o->beside_host))
+		if (!(r->flags & ORDER_SYSTEM) && (any || reported || !o->beside_host))
 			continue;
 		if (!is_hosts(&k, r->addr))
 			continue;
@@ -216,9 +216,9 @@ static void look_for_host(const struct operation *o)
 	}
 	if (wrote || observed)
 		order_host_unseen(operations_order(), o->op, wrote, observed);
-	if (!any || said || !o->beside_host || !gpu_global(inject_session()))
+	if (!any || reported || !o->beside_host || !gpu_global(inject_session()))
 		return;
-	said = true;
+	reported = true;
 	inject_remark(REMARK_NOT_SEEN, "accesses of host code to pinned or managed memory that %s may use at the "
 		"same time (CS1003): --backend=gpu does not see them, the cpu backend does",
 		order_op_kernel(op) ? order_op_kernel(op) : "an operation");

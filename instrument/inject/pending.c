@@ -293,7 +293,7 @@ static void *attend(void *user)
 
 bool inject_detach(struct inject_launch *l)
 {
-	static bool said;
+	static bool reported;
 	struct inject_launch *own;
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -327,10 +327,10 @@ bool inject_detach(struct inject_launch *l)
 	if (own->instead)
 		cu.p_cuMemcpyHtoDAsync(l->variable, &(struct record_params){ 0 },
 			sizeof(struct record_params), l->stream);
-	if (!said)
+	if (!reported)
 		inject_remark(REMARK_NOTE, "a launch of %s did not end soon, so that the program went on, and "
 			"other work could run beside it", l->kernel);
-	said = true;
+	reported = true;
 	return true;
 }
 

@@ -12,7 +12,7 @@
  *                                                      C rows of `peer` = block B
  *                                                      ...
  *                                                      record done
- *   next product    wait done of all ranks: nobody reads this A any more
+ *   next product    wait done of all ranks: no rank reads this A any more
  *                   new A from pinned memory ...
  *
  * Products follow each other with new contents of A in the same memory. Rank d's own A is read by

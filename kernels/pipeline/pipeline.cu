@@ -22,7 +22,7 @@
  * h = i % 4, d = i % 2. An event is recorded again for each chunk that uses its slot; a wait means
  * the newest recording at the time of the call. `computed` of chunk i - 2 keeps the copy from
  * overwriting what `smooth` still reads, `stored` of chunk i - 2 keeps `square` from overwriting what
- * the copy out still reads, `stored` of chunk i - 4 tells the host that in[h] and out[h] are free.
+ * the copy out still reads, the host waits for `stored` of chunk i - 4, behind which in[h] and out[h] are free.
  *
  * --form=graph: the same for 4 chunks, captured once and launched for each 4. The capture begins in
  * `compute`; `up` and `down` join it by an event, and must be joined back before it ends. In a
@@ -49,7 +49,7 @@ enum { HOST_SLOTS = 4, SLOTS = 2, THREADS = 64 };
 	BUG(refilled_early, CS1003, "", "the host refills the input while it may still be copied") \
 	BUG(scratch_freed_in_other_stream, CS1004, "", "scratch is freed in a stream that does not wait") \
 	BUG(scratch_freed_early, CS1005, "", "scratch is freed before its last use") \
-	BUG(scratch_of_other_stream, CS1006, "", "scratch is allocated in a stream that nobody waits for") \
+	BUG(scratch_of_other_stream, CS1006, "", "scratch is allocated in a stream for which no other stream waits") \
 	BUG(capture_without_load, CS1002, "--form=graph", "a graph without an edge from the copy to the kernel") \
 	BUG(capture_without_reuse, CS1002, "--form=graph", "a graph without an edge from the kernel to the next copy") \
 	BUG(capture_without_result, CS1002, "--form=graph", \

@@ -78,6 +78,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 
 /* ---- the other headers of this module ---- */
 #include "append.h"
+#include "cpu_time.h"
 #include "demangle.h"
 #include "number_map.h"
 #include "number_set.h"

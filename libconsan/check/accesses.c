@@ -1,4 +1,4 @@
-/* accesses: what a launch did to global memory, for those who compare it with other operations. */
+/* accesses: what a launch did to global memory, for the comparison with other operations. */
 #include "global.h"
 
 struct visit {

@@ -330,7 +330,7 @@ static void add_plain_strays(struct cluster *c, struct finding *f, const struct 
 			add_stray(c, f, m, on, arrivals->at[i].site);
 }
 
-/* Who arrives on other mbarriers, while nobody does on this one */
+/* Threads that arrive on other mbarriers, while none arrives on this one */
 static void find_strays(struct cluster *c, struct finding *f, const struct mbar *m)
 {
 	for (uint32_t i = 0; i < c->nwarps; i++)

@@ -55,7 +55,7 @@ void met_cluster_reset(struct cluster *c)
 	}
 }
 
-/* ---- for those who compare operations ---- */
+/* ---- for the comparison of operations ---- */
 
 struct beside *check_met(const struct check *k)
 {

@@ -237,7 +237,7 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	t = tc_of(w);
 	if (!t->last[lane]) {
 		commit_of_nothing(c, w, e);
-	} else { /* numbered, too: who knows that it has arrived knows the waits before it */
+	} else { /* numbered, too: a thread that knows that it has arrived knows the waits before it */
 		number_op(w, (struct tc_op){ .d = UINT32_MAX });
 		t->last[lane] = t->ops;
 	}

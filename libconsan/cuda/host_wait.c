@@ -14,6 +14,7 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 
 /* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
 #define END_LIMIT 5.0
+#define MOVES 1.0 /* seconds within which work that goes on makes progress */
 /* Seconds that a query, or an access of the host to guarded memory, waits for a grid to end: it may wait
  * for the host in a loop that has effects */
 #define QUERY_LIMIT 2.0
@@ -214,14 +215,25 @@ static bool cut_off(void)
 	return queue.busy && !queue.busy->ours;
 }
 
+/* Is time left? On a busy machine work that goes on has it in processor time; what waits for the host uses
+ * none. */
+static bool in_time(const struct cpu_span *since, double seconds)
+{
+	const double now = progress_seconds();
+
+	return now - since->clock < seconds
+		|| (now - queue.moved < MOVES && cpu_span_seconds(since) < seconds);
+}
+
 /* Runs what can run without the host, and waits for it for so long. */
 static void run_for(double seconds)
 {
-	const struct timespec until = deadline_in(seconds);
-	const double end = progress_seconds() + seconds;
+	const struct cpu_span since = cpu_span_begin();
 
 	wake_suspended();
-	while (queue.first && !cut_off() && progress_seconds() < end) {
+	while (queue.first && !cut_off() && in_time(&since, seconds)) {
+		const struct timespec until = deadline_in(MOVES);
+
 		if (queue.busy || queue.functions)
 			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
 		else if (!engine_step(NULL, WAIT_QUERY, NULL))
@@ -251,7 +263,7 @@ void engine_finish(void)
 	while (queue.first && !queue.busy && !queue.functions)
 		engine_step(NULL, WAIT_DONE, NULL);
 	unlock(cancel);
-	ipc_race_known(true); /* who waits for the process knows it, too */
+	ipc_race_known(true); /* a process that waits for this one knows it, too */
 }
 
 void engine_leave(const struct image *im)

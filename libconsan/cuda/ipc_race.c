@@ -3,7 +3,7 @@
  *
  * Each such memory has a log, shared as well, of what operations of all processes accessed, when they
  * were issued, and when their process knew them to be complete. Processes synchronize by means that
- * nobody sees (pipes, MPI), but what a process tells another one that way is at most that an operation is
+ * are not observed (pipes, MPI), but what another process learns that way is at most that an operation is
  * complete, and only once it knows that itself. So an operation that was issued before another process
  * knew a conflicting one to be complete is not ordered after it, whatever the processes did.
  *
@@ -17,12 +17,15 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST = 2048, MOST_OF_ONE = 256, SPINS = 100000 };
+enum { MOST = 2048, MOST_OF_ONE = 256, SPINS = 1000 };
+
+#define PATIENCE 10.0 /* seconds: a process that has the log for longer was stopped */
 
 struct access {
-	int32_t pid;
+	_Atomic int32_t pid;         /* 0: it is being written, or its writer was killed then */
 	bool write;
 	struct order_place place;    /* of the operation, in its process */
 	uint64_t from, to;           /* in the memory */
@@ -42,18 +45,28 @@ size_t ipc_log_bytes(void)
 	return sizeof(struct ipc_log);
 }
 
-/* False: a process that has it does not go on. */
+static bool has_ended(int32_t pid)
+{
+	return kill(pid, 0) && errno == ESRCH;
+}
+
+/* False: a process that has it does not go on. On a busy machine the owner may have to wait for a processor. */
 static bool lock_log(struct ipc_log *l)
 {
-	int32_t free = 0;
+	const struct timespec shortly = { .tv_nsec = 1000000 };
+	const double until = progress_seconds() + PATIENCE;
+	int32_t owner = 0;
 
-	for (unsigned i = 0; i < SPINS; i++) {
-		if (atomic_compare_exchange_weak(&l->owner, &free, (int32_t)getpid()))
+	for (unsigned i = 0; i < SPINS || progress_seconds() < until; i++) {
+		if (atomic_compare_exchange_weak(&l->owner, &owner, (int32_t)getpid()))
 			return true;
-		if (free && kill(free, 0) && errno == ESRCH)
-			atomic_compare_exchange_strong(&l->owner, &free, 0); /* it has ended */
-		free = 0;
-		sched_yield();
+		if (owner && has_ended(owner))
+			atomic_compare_exchange_strong(&l->owner, &owner, 0);
+		owner = 0;
+		if (i < SPINS)
+			sched_yield();
+		else
+			nanosleep(&shortly, NULL);
 	}
 	return false;
 }
@@ -140,7 +153,8 @@ static void report(const struct order_side *by, const struct access *mine, const
 	consan_operations_race(device_session(), &r);
 }
 
-/* An operation of another process that this one is not ordered with. */
+/* An operation of another process that this one is not ordered with. The operations of a process that was
+ * killed are complete when its parent learns of its end. */
 static const struct access *find_race(const struct ipc_log *l, const struct access *mine)
 {
 	const uint32_t first = l->n > MOST ? l->n - MOST : 0;
@@ -148,8 +162,8 @@ static const struct access *find_race(const struct ipc_log *l, const struct acce
 	for (uint32_t i = first; i < l->n; i++) {
 		const struct access *a = &l->at[i % MOST];
 
-		if (a->pid != mine->pid && (a->write || mine->write) && a->from < mine->to && mine->from < a->to
-				&& (!a->known || a->known > mine->issued))
+		if (a->pid && a->pid != mine->pid && (a->write || mine->write) && a->from < mine->to && mine->from < a->to
+				&& (a->known ? a->known > mine->issued : !has_ended(a->pid)))
 			return a;
 	}
 	return NULL;
@@ -157,9 +171,22 @@ static const struct access *find_race(const struct ipc_log *l, const struct acce
 
 static void append(struct ipc_log *l, const struct access *a)
 {
-	const uint32_t index = l->n++ % MOST;
+	const uint32_t index = l->n % MOST;
+	struct access *to = &l->at[index];
 
-	l->at[index] = *a;
+	/* the process may be killed at any moment, and another one then has the log */
+	atomic_store(&to->pid, 0);
+	to->write = a->write;
+	to->place = a->place;
+	to->from = a->from;
+	to->to = a->to;
+	to->issued = a->issued;
+	to->known = a->known;
+	memcpy(to->kernel, a->kernel, sizeof to->kernel);
+	memcpy(to->call, a->call, sizeof to->call);
+	memcpy(to->line, a->line, sizeof to->line);
+	atomic_store(&to->pid, a->pid);
+	l->n++;
 	vec_push(&pending, ((struct mine){ l, index, a->place }));
 }
 

@@ -168,11 +168,11 @@ static int check_all(const struct library_call *call)
 	return error;
 }
 
-struct told { const struct library_call *call; int error; VEC(struct hb_span) spans; };
+struct accessed { const struct library_call *call; int error; VEC(struct hb_span) spans; };
 
-static void tell(void *user, const struct hb_span *s)
+static void add_span(void *user, const struct hb_span *s)
 {
-	struct told *t = user;
+	struct accessed *t = user;
 
 	t->error = t->error ? t->error : check(t->call, s);
 	vec_push(&t->spans, *s);
@@ -180,12 +180,12 @@ static void tell(void *user, const struct hb_span *s)
 
 int library_run(struct library_call *call, struct order_op *order)
 {
-	struct told t = { .call = call, .error = check_all(call) };
+	struct accessed t = { .call = call, .error = check_all(call) };
 
 	for (unsigned k = 0; k < call->nspans; k++)
 		vec_push(&t.spans, call->span[k]);
 	if (call->more && !t.error)
-		call->more(call, tell, &t);
+		call->more(call, add_span, &t);
 	if (!t.error) {
 		call->run(call);
 		hb_accesses(order, t.spans.at, t.spans.n);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const struct { const char *file, *prefix; int status; bool said; } library[] = {
-#define REPLACED(file, prefix, status, said) { file, prefix, status, said },
+static const struct { const char *file, *prefix; int status; bool reported; } library[] = {
+#define REPLACED(file, prefix, status, reported) { file, prefix, status, reported },
 #include "lib_calls.def"
 };
 static const char *const left[] = {
@@ -56,7 +56,7 @@ int cuptiGetVersion(uint32_t *version)
 
 static int refuse(const char *name, int library_index)
 {
-	if (library[library_index].said)
+	if (library[library_index].reported)
 		library_refused(name, "(it has no equivalent on the CPU)");
 	return library[library_index].status;
 }

@@ -82,9 +82,9 @@ void mem_uncount(int device, size_t bytes)
 
 void mem_of_other_process(void)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set(&said))
+	if (!atomic_flag_test_and_set(&reported))
 		remark(REMARK_NOTE, "memory is shared with another process: its accesses are not checked "
 			"against those of this one, but for those of operations to memory that no kernel uses to "
 			"synchronize and no shared event orders");

@@ -53,7 +53,7 @@ static int64_t code_get_signed(struct code_reader *r)
 	return (int64_t)(v >> 1 ^ -(v & 1));
 }
 
-/* The next n bytes, as text that can be printed: a file may have been made by anyone. */
+/* The next n bytes, as text that can be printed: a file may come from any source. */
 static void text_string(struct text *t, struct code_reader *r, size_t n)
 {
 	visible_add(t, (const char *)r->at, n);

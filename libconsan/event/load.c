@@ -58,7 +58,7 @@ struct read {
 	uint64_t file_bytes, open_warps;
 };
 
-/* Something is not as a producer makes it: the first one is told. */
+/* Something is not as a producer makes it: the first one is reported. */
 static bool wrong(struct read *r, const char *what)
 {
 	if (what && !r->stats->invalid)

@@ -182,7 +182,6 @@ struct exec_control {
 	size_t n;
 	struct exec_steps *steps;  /* out; NULL: not wanted */
 	bool reverse;              /* clusters start, and warps run, in descending order */
-	uint64_t most;             /* the launch is stopped after so many ops; 0: no limit */
 };
 
 /* ---- launches ---- */
@@ -284,7 +283,8 @@ struct exec_launch {
 	enum exec_async async;
 	enum exec_reads reads;
 	unsigned jobs;             /* worker threads, 0: all cores */
-	double timeout;            /* seconds, 0: none */
+	uint64_t most;             /* ops, after which the launch is stopped; 0: no limit */
+	double timeout;            /* seconds of processor time of any one worker, 0: none */
 	const struct exec_observer *observer; /* NULL: run unchecked */
 };
 
@@ -303,6 +303,7 @@ struct exec_result {
 	uint64_t warp_ops;         /* warp instructions retired */
 	uint64_t events;
 	uint64_t sites_executed, sites; /* instructions reached / in the kernel */
+	bool limited;              /* EXEC_STOPPED: by exec_launch.most */
 	bool waits;                /* EXEC_STOPPED: `partial`, and its threads poll global memory */
 	bool reads_given_up;       /* too many locations: at some time loads began to return the newest
 				      value, in spite of exec_launch.reads */

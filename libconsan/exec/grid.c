@@ -277,6 +277,7 @@ static void result(struct grid *g, struct exec_result *r)
 	r->bad_cluster = g->bad_cluster;
 	r->cut = g->spread ? atomic_load(&g->cut) : UINT64_MAX;
 	r->fault = g->fault;
+	r->limited = atomic_load(&g->limited);
 	r->waits = atomic_load(&g->waits);
 	if (g->status != EXEC_OK)
 		return;

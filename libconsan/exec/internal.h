@@ -229,6 +229,7 @@ struct worker {
 	_Atomic uint64_t stuck_at; /* grid.work + 1 when all residents were found stuck */
 	void *scratch;           /* ex_scratch() */
 	size_t scratch_bytes;
+	double cpu_from;         /* cpu_thread() when it began, later by what pauses took */
 	struct wg_book wg_book;  /* ex_wg_book() */
 	struct reads *reads;     /* reads.h, of all its clusters; or NULL */
 	bool reads_given_up;     /* exec_result.reads_given_up */
@@ -278,8 +279,9 @@ struct grid {
 	_Atomic uint64_t work;   /* incremented with any cluster's work */
 	_Atomic uint64_t cut;    /* clusters from this id on must stop */
 	_Atomic bool hang, timeout, stopped;
+	_Atomic bool limited;    /* stopped by exec_launch.most */
 	_Atomic bool waits;      /* exec_result.waits */
-	double deadline;         /* monotonic seconds, 0: none */
+	double deadline;         /* monotonic seconds before which no worker can have used its time; 0: none */
 	pthread_mutex_t lock;    /* protects the fields below and print */
 	uint64_t bad_cluster;    /* lowest id with a fault */
 	enum exec_status status;

@@ -52,7 +52,7 @@ static void barrier_arrive(struct reads_cluster *k, const struct event *e)
 }
 
 /* The first warp that resumes shows that the generation is complete. The others learn what was handed
- * over to it now, as who goes on may arrive for the next one before they resume. */
+ * over to it now, as a thread that goes on may arrive for the next one before they resume. */
 static void barrier_resume(struct reads_cluster *k, const struct event *e)
 {
 	const uint32_t id = e->barrier_resume.id % READS_BARRIERS, n = k->cluster->info.warps_per_cta;

@@ -13,7 +13,7 @@
  * necessary would order more than the program does, and hide races). What it reads before the value
  * that it waits for is not emitted: it could as well have come later. A cluster starts when those
  * that are resident can only wait; in kernels that poll the first few start before a write is
- * performed, as who comes late polls late; with a seed, earlier.
+ * performed, as a thread that comes late polls late; with a seed, earlier.
  *
  * Within a cluster the same holds for shared memory, if the kernel has strong loads of it: a strong
  * write waits until no warp of the cluster can continue without one.
@@ -124,11 +124,13 @@ static enum exec_resume pause_for(struct worker *wk, enum exec_pause why)
 	struct grid *g = wk->grid;
 	const struct exec_observer *o = g->l->observer;
 	const bool changed = atomic_load(&g->work) != wk->paused_work;
-	const double began = progress_seconds();
+	const double began = progress_seconds(), cpu = g->deadline > 0 ? cpu_thread() : 0;
 	const enum exec_resume how = o->pause(o->user, why, changed);
 
-	if (g->deadline > 0)
+	if (g->deadline > 0) {
 		g->deadline += progress_seconds() - began;
+		wk->cpu_from += cpu_thread() - cpu;
+	}
 	if (how == EXEC_GIVE_UP)
 		atomic_store(&g->stopped, true);
 	if (how != EXEC_AS_BEFORE && how != EXEC_TIME)

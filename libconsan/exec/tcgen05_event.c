@@ -1,4 +1,4 @@
-/* tcgen05_event: what tcgen05 instructions tell the checker. */
+/* tcgen05_event: the events of tcgen05 instructions. */
 #include "tmem.h"
 #include "tcgen05_event.h"
 
@@ -17,7 +17,7 @@ void tc_emit_alloc(struct warp *w, const struct xop *x, uint32_t lanes, enum ev_
 }
 
 /* Each lane stores the address: a lane's own store orders it with what that lane does before and
- * after, as in the ISA's example, which loads the address at once. It is told as one store between
+ * after, as in the ISA's example, which loads the address at once. It is one event, a store between
  * two synchronisations of the warp, which hides races of other data between its lanes, across
  * alloc. */
 void tc_emit_address(struct warp *w, const struct xop *x, uint32_t lanes, const struct xplace *to)

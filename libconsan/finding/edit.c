@@ -281,6 +281,8 @@ void edit_by_rule(struct finding *f)
 
 		if (strcmp(rules[i].code, code) || rules[i].side >= f->nsides)
 			continue;
+		if (rules[i].kind == EDIT_NONE)
+			return;
 		edit_set(f, rules[i].kind, f->side[rules[i].side].site,
 			between ? f->side[0].site : 0, between ? barrier_for(f, rules[i].form) : rules[i].form);
 	}

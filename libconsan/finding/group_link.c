@@ -50,7 +50,7 @@ static void put_places(struct group_keys *to, uint64_t kernel, const struct find
 	put(to, LINK_PAIR, mix(mix(kernel, a < b ? a : b), a < b ? b : a), item);
 }
 
-/* What operations of the host API and kernels did, in any kernel: where, and who issued it. */
+/* What operations of the host API and kernels did, in any kernel: where, and which thread issued it. */
 static void put_operations(struct group_keys *to, const struct finding *f, uint32_t item)
 {
 	for (unsigned i = 0; i < f->nsides; i++) {

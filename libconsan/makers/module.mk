@@ -6,8 +6,8 @@ MAKERS_OBJ = $(MAKERS_SRC:%.c=$(BUILD)/%.o)
 MAKERS_STARTS = execve execv execvpe execvp fexecve execveat execl execlp execle posix_spawn posix_spawnp
 MAKERS_LIB = $(BUILD)/libconsan-makers.so
 
-# Its dlsym() is called by the runtime of AddressSanitizer before there is shadow memory.
-$(BUILD)/libconsan/makers/library.o: CFLAGS_ALL += $(if $(filter 1,$(SAN)),-fno-sanitize=all)
+# Its dlsym() is called by the runtimes of AddressSanitizer and ThreadSanitizer before they are ready.
+$(BUILD)/libconsan/makers/library.o: CFLAGS_ALL += $(if $(filter 1 thread,$(SAN)),-fno-sanitize=all)
 
 $(MAKERS_LIB): $(MAKERS_OBJ) $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $(MAKERS_OBJ) $(BUILD)/libconsan.a \

@@ -81,7 +81,7 @@ bool options_config(struct options *o, const char *path, struct consan_err *e)
 
 /* ---- the search for it ---- */
 
-/* A file of another user does not set options: a folder above may belong to anyone. */
+/* A file of another user does not set options: a folder above may belong to any user. */
 static bool is_trusted(const char *path, bool *exists)
 {
 	struct stat st;

@@ -14,7 +14,7 @@
  *
  * The bytes of memory remember operations as FastTrack does: those that a later operation can be
  * unordered with. So memory does not grow with the number of operations. Accesses come in an order
- * that respects the edges: that of an operation is never told after one that it is ordered before. */
+ * that respects the edges: that of an operation is never reported after one that it is ordered before. */
 #ifndef CONSAN_ORDER_INTERNAL_H
 #define CONSAN_ORDER_INTERNAL_H
 
@@ -133,13 +133,13 @@ void map_clear(struct map *m);
 struct met {
 	struct order_op *writer, *reader; /* references */
 	bool exact;            /* order_config.met knows what they ordered */
-	bool told;
+	bool reported;
 };
 
 /* order_host_unseen() */
 struct unseen {
 	struct order_op *op;   /* a reference */
-	bool wrote, observed, told;
+	bool wrote, observed, reported;
 };
 
 /* The relation that lacks the edge of a race. */
@@ -184,8 +184,8 @@ struct order {
 	uint32_t events;           /* numbers of events */
 	VEC(struct met) met;       /* pairs that may synchronize through memory */
 	VEC(struct unseen) unseen;
-	order_told *told;          /* see order_watch() */
-	void *told_user;
+	order_accessed *accessed;  /* see order_watch() */
+	void *accessed_user;
 	struct number_map object;  /* by address: struct clock *, released to it */
 	VEC(struct unsettled) unsettled;
 	bool observed;             /* an operation has read with a strong access since all was forgotten */
@@ -193,7 +193,7 @@ struct order {
 
 /* ---- thread.c; under the lock ---- */
 
-/* The line of the calling thread, which is told what all threads know, unless its call has begun. Valid
+/* The line of the calling thread. It gets to know what all threads know, unless its call has begun. Valid
  * until a line is made. */
 struct line *order_self(struct order *o);
 /* The thread knows more: so do the others, as they may synchronize by means that are not seen. Its later
@@ -213,7 +213,7 @@ static inline unsigned order_relation(const struct order *o)
 
 /* An operation that stands for an access of the host, now. */
 struct order_op *order_op_new(struct order *o, order_line line, const struct order_call *call);
-void order_op_free(struct order_op *op); /* if nobody has a reference */
+void order_op_free(struct order_op *op); /* if it has no references */
 struct order_op *order_host_op(struct order *o, const struct order_call *call);
 void order_host_op_put(struct order_op *op);
 /* The thread of the access `host` observed what the operation did until now, or the reverse. */

@@ -571,7 +571,7 @@ bool order_wants(struct order *o)
 	bool wants;
 
 	pthread_mutex_lock(&o->lock);
-	wants = (o->streams || o->legacy > 1 || o->branches > 1 || o->host_access || o->threads > 1 || o->told)
+	wants = (o->streams || o->legacy > 1 || o->branches > 1 || o->host_access || o->threads > 1 || o->accessed)
 		&& !o->full;
 	pthread_mutex_unlock(&o->lock);
 	return wants;

@@ -1,7 +1,7 @@
 /* order: happens-before of the host API, and races between operations. The public header of this
  * module.
  *
- * An operation is a grid, a copy, a fill, a host function and the like. This module is told which
+ * An operation is a grid, a copy, a fill, a host function and the like. The callers report which
  * operations the program issues, which edges its calls of the API make (calls.def), and which bytes
  * each operation accesses. It reports accesses of two operations, or of an operation and the host,
  * that no edge orders. It knows neither the executor nor the CUDA API, so that it serves both
@@ -11,7 +11,7 @@
  * of its calls; the accesses when the operation has run, in any order that respects the edges.
  *
  *  - A line is a sequence of operations: a stream, a branch of a graph, or a thread of the host.
- *  - Host threads may synchronize by means that nobody sees. So a call is ordered after those of other
+ *  - Host threads may synchronize by means that are not observed. So a call is ordered after those of other
  *    threads that returned before it began; with order_config.threads, what only this orders is a
  *    warning (CS1010), too.
  *  - An operation's clock is set by order_issue(). Later edges do not change it.
@@ -182,25 +182,25 @@ struct order_range {
 /* The host can access memory of operations: pinned, managed or registered memory exists. */
 void order_host_can_access(struct order *o);
 /* Will the accesses of an operation matter, because another one or the host can be unordered with it?
- * If not, the caller need not tell them: a program that uses one stream, no branches of graphs, and
+ * If not, the caller need not report them: a program that uses one stream, no branches of graphs, and
  * pageable memory. */
 bool order_wants(struct order *o);
 /* The accesses of an operation, all at once or in parts, as they have happened. They are compared with
  * what is known, and kept until the host or all later operations are ordered after them. */
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n);
-/* From now on, told() gets the accesses of operations when they have happened, not under the lock of this
+/* From now on, accessed() gets the accesses of operations when they have happened, not under the lock of this
  * module; at, issued: of the operation; issued: progress_now(). The texts are valid in the call. */
 struct order_side;
-typedef void order_told(void *user, const struct order_side *by, struct order_place at, uint64_t issued,
+typedef void order_accessed(void *user, const struct order_side *by, struct order_place at, uint64_t issued,
 	const struct order_range *range, size_t n);
-void order_watch(struct order *o, order_told *told, void *user);
+void order_watch(struct order *o, order_accessed *accessed, void *user);
 /* An access of the host. stack: called for the call stack, a site, if there is something to report.
  * Returns whether there was. */
 bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
 
 /* The operation has written words of the host's memory, or has observed some, by strong accesses of system
- * scope, and accesses of the host are not told. The host may synchronize with it by these words: pairs that
- * this may order are not compared. To be called before the operation's accesses are told. */
+ * scope, and accesses of the host are not reported. The host may synchronize with it by these words: pairs that
+ * this may order are not compared. To be called before the operation's accesses are reported. */
 void order_host_unseen(struct order *o, struct order_op *op, bool wrote, bool observed);
 
 /* Calls each() for the parts of a range that operations access which the host does not know to be
@@ -244,7 +244,7 @@ struct order_row {
 enum { ORDER_ROWS = 14 };
 struct order_report { /* also of two processes: cuda/ipc_race.c */
 	const char *rule;      /* "CS1001" */
-	struct order_side now, old; /* old was told first */
+	struct order_side now, old; /* old was reported first */
 	uint64_t addr, bytes;  /* that both accessed */
 	const char *edge;      /* the missing edge, one sentence */
 	const char *hint;      /* about this occurrence, or "" */

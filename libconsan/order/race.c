@@ -126,7 +126,7 @@ void order_host_unseen(struct order *o, struct order_op *op, bool wrote, bool ob
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* May the host, by what it has learned of u or told it, order `first` before `then`? */
+/* May the host, by words that u wrote or observed, order `first` before `then`? */
 static bool may_order(const struct unseen *u, const struct order_op *first, const struct order_op *then)
 {
 	return (u->wrote && (first == u->op || is_before(first, u->op)) && then != u->op
@@ -143,7 +143,7 @@ static struct unseen *find_unseen(const struct order *o, const struct order_op *
 }
 
 /* `now` and `old` are not ordered, and one of them is strong. Host code has no strong accesses that
- * could be told from others: what it reads of a strong write, or writes for a strong read, counts as
+ * could be distinguished from others: what it reads of a strong write, or writes for a strong read, counts as
  * synchronization. */
 static void meet(struct order *o, const struct order_access *now, const struct order_access *old)
 {
@@ -163,8 +163,8 @@ static void meet(struct order *o, const struct order_access *now, const struct o
 	vec_push(&o->met, ((struct met){ from->op, to->op, beside(now->op, old->op), false }));
 }
 
-/* Did memory order the two? Accesses are told when their operation has ended, so that the one that was
- * told later may be the first. */
+/* Did memory order the two? Accesses are reported when their operation has ended, so that the one that
+ * was reported later may be the first. */
 static bool have_met(const struct order *o, const struct order_access *now, const struct order_access *old)
 {
 	const struct order_config *c = &o->config;
@@ -199,16 +199,16 @@ static bool is_checked(struct order *o, const struct order_access *now, const st
 		m = find_met(o, now->op, old->op, false);
 	if (!m && !u)
 		return true;
-	if (u && !u->told)
+	if (u && !u->reported)
 		not_checked(o, now, old, "the host may have ordered by memory that both access; its accesses are "
 			"not seen");
 	if (u) {
-		u->told = true;
+		u->reported = true;
 		return false;
 	}
-	if (m->told || (now->flags | old->flags) & HOST_ACCESS)
+	if (m->reported || (now->flags | old->flags) & HOST_ACCESS)
 		return false;
-	m->told = true;
+	m->reported = true;
 	not_checked(o, now, old, "may run at the same time and synchronize through memory");
 	return false;
 }
@@ -222,7 +222,7 @@ static bool knew_issue(const struct order_op *now, const struct order_op *old)
 
 enum { UNSETTLED = 1024 };
 
-/* What still runs has not told its strong writes yet. */
+/* The strong writes of what still runs are not reported yet. */
 static void settle_later(struct order *o, const struct order_access *now, const struct order_access *old,
 	enum order_lack lacks, uint64_t addr, uint64_t bytes)
 {
@@ -291,7 +291,7 @@ static struct order_state *advance(struct step *s, const struct order_state *old
 				at[n++] = *x;
 			continue;
 		}
-		/* what ran beside others may be told after what it is ordered before */
+		/* what ran beside others may be reported after what it is ordered before */
 		if (!ordered && !s->quiet && !order_op_before(now->op, x->op, order_relation(s->o)))
 			found(s->o, now, x, addr, bytes);
 		if (ordered && x->flags & LIFE_FREE && !(now->flags & LIFE_ALLOC))
@@ -427,24 +427,24 @@ static void apply(struct order *o, struct order_op *op, const struct order_range
 void order_accesses(struct order *o, struct order_op *op, const struct order_range *range, size_t n)
 {
 	const struct order_access a = { .op = op };
-	order_told *told;
+	order_accessed *accessed;
 
 	pthread_mutex_lock(&o->lock);
 	apply(o, op, range, n, 0, false);
-	told = o->told;
+	accessed = o->accessed;
 	pthread_mutex_unlock(&o->lock);
-	if (told && n) {
+	if (accessed && n) {
 		const struct order_side side = order_side_of(&a);
 
-		told(o->told_user, &side, order_place(op), op->issued_at, range, n);
+		accessed(o->accessed_user, &side, order_place(op), op->issued_at, range, n);
 	}
 }
 
-void order_watch(struct order *o, order_told *told, void *user)
+void order_watch(struct order *o, order_accessed *accessed, void *user)
 {
 	pthread_mutex_lock(&o->lock);
-	o->told = told;
-	o->told_user = user;
+	o->accessed = accessed;
+	o->accessed_user = user;
 	pthread_mutex_unlock(&o->lock);
 }
 

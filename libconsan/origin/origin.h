@@ -1,6 +1,6 @@
 /* origin: a store of the PTX from which machine code was made. Assemblers and linkers of machine
- * code (libconsan/makers/) write it, those who load modules read it. An entry is named by the
- * digest of the cubin, so it is found again whoever loads the cubin: another process, or a later
+ * code (libconsan/makers/) write it, the loaders of modules read it. An entry is named by the
+ * digest of the cubin, so it is found again when another process loads the cubin, or a later
  * run from a compiler's cache on disk.
  *
  * The store is a folder with one file for each entry. Files are complete when they appear, and

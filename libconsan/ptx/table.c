@@ -360,7 +360,7 @@ static bool matches(unsigned op, const uint16_t *w, unsigned n, struct spelling 
 }
 
 /* st.async and red.async without an mbarrier are a st and a red with release semantics (ISA 9.7.9.12),
- * of which no thread is told that they are complete. */
+ * whose completion no thread can observe. */
 static void without_mbarrier(struct spelling *s)
 {
 	bool release = false, completes = false;

@@ -192,7 +192,6 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	struct trial_result *r)
 {
 	struct trial_request q = { .seconds = a->limits.each, .brief = brief };
-	const double begin = progress_seconds();
 	const size_t kept = a->kept.n;
 	struct text text = { 0 };
 
@@ -203,7 +202,7 @@ static void try_one(struct attempt *a, const struct candidate *c, bool brief,
 	q.n = text.n;
 	trials_try(a->trials, text.at, &q, r);
 	text_free(&text);
-	a->used += progress_seconds() - begin;
+	a->used += r->seconds;
 }
 
 /* With another parity, a wait returns at once. If no thread ever arrives, that is no repair. */

@@ -15,7 +15,7 @@ struct attempt_finding {
 };
 
 struct attempt_limits {
-	double each, all; /* seconds: of a trial, of all */
+	double each, all; /* seconds of processor time: of a trial, of all */
 };
 
 /* Sets the edits of the check's findings: their places, and if `trials` is not NULL, what trying

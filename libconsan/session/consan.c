@@ -232,7 +232,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		.async = async_of(&c->opt), .reads = (enum exec_reads)c->opt.reads,
 		/* one job for --save: a file has the events in their order */
 		.jobs = c->save && check ? 1 : (unsigned)c->opt.jobs, .timeout = c->opt.timeout,
-		.observer = &observer,
+		.most = c->most, .observer = &observer,
 	};
 
 	if (c->partial) {
@@ -392,11 +392,12 @@ struct trial {
 	const struct consan_launch *l;
 	const void *params;
 	struct check_config config;
+	uint64_t most; /* operations; 0: no limit */
 };
 
 /* Runs in a copy of the process. */
 static size_t try_schedule(void *user, uint64_t seed, const struct exec_control *control,
-	const struct finding *const **found)
+	const struct finding *const **found, enum explore_end *end)
 {
 	struct trial *t = user;
 	struct consan *c = t->c;
@@ -406,6 +407,7 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 
 	c->opt.seed = t->config.launch.seed = seed;
 	c->control = control;
+	c->most = t->most ? t->most : c->alone ? 0 : EXPLORE_OPS;
 	t->config.launch.schedule = NULL;
 	if (control) {
 		schedule_format(name, sizeof name, t->config.launch.id, control);
@@ -417,8 +419,10 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 	if (r.status == EXEC_TIMEOUT)
 		check_timed_out(check);
 	check_truncate(check, session_last(&r));
-	if (r.status == EXEC_STOPPED)
+	if (r.status == EXEC_STOPPED) {
+		*end = r.limited ? EXPLORE_LIMIT : EXPLORE_WAITS;
 		return 0;
+	}
 	return check_findings(check, found);
 }
 
@@ -428,9 +432,10 @@ void session_explore(struct consan *c, const struct consan_launch *l, const void
 	const struct check_config *config, struct explored *out)
 {
 	struct coverage *v = session_coverage(c, config->launch.kernel);
-	struct trial trial = { c, l, params, *config };
+	struct trial trial = { c, l, params, *config, 0 };
 	const struct explorer x = { try_schedule, &trial, c->opt.seed, c->part, c->parts };
 	const uint64_t mine = c->opt.explore / c->parts + (c->part <= c->opt.explore % c->parts);
+	uint64_t tried;
 
 	if (l->kernel->info.coupled) {
 		explore_search(&x, (mine + 1) / 2, out);
@@ -438,7 +443,8 @@ void session_explore(struct consan *c, const struct consan_launch *l, const void
 		v->explored_shards += out->all && c->parts > 1;
 		v->explored_part += !out->all;
 	}
-	explore_seeds(&x, mine - out->schedules, out);
+	tried = out->schedules + out->waited + out->lost;
+	explore_seeds(&x, mine > tried ? mine - tried : 0, out);
 	v->schedules += out->schedules;
 	v->seeds += out->seeds;
 }
@@ -466,12 +472,17 @@ static bool tries_reverse(struct consan *c, const struct consan_launch *l)
 void session_reverse(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config, struct explored *out)
 {
-	struct trial trial = { c, l, params, *config };
+	struct trial trial = { c, l, params, *config, REVERSE_OPS };
 	const struct explorer x = { try_schedule, &trial, c->opt.seed, 1, 1 };
-	struct exec_control control = { .reverse = true, .most = REVERSE_OPS };
+	struct exec_control control = { .reverse = true };
+	const unsigned waited = out->waited;
+	const bool limited = out->limited;
 
-	if (tries_reverse(c, l))
-		explore_one(&x, c->opt.seed, &control, out);
+	if (!tries_reverse(c, l))
+		return;
+	explore_one(&x, c->opt.seed, &control, out);
+	out->waited = waited; /* that one is stopped by its own limit, too, and no option promises it */
+	out->limited = limited;
 }
 
 /* The schedule that --schedule names for this launch; NULL: none. */
@@ -505,6 +516,12 @@ void session_take_explored(struct consan *c, const struct explored *x)
 	if (x->lost)
 		consan_remark(c, REMARK_NOTE, "a further schedule of a launch was not explored: its process "
 			"ended early");
+	if (x->limited)
+		consan_remark(c, REMARK_NOTE, "--explore: a launch that may wait for the host or another launch was "
+			"stopped after 2^24 operations; its further schedules were not tried");
+	else if (x->waited)
+		consan_remark(c, REMARK_NOTE, "--explore: schedules of a launch were not explored to their end, as "
+			"it waits for the host or another launch");
 }
 
 /* A struct that was compiled with another version of its header. Members that it lacks are 0; one
@@ -538,7 +555,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	enum consan_status status;
 	struct repair *repair = NULL;
 	struct check *check = NULL;
-	double began;
+	struct cpu_span began;
 	void *packed;
 	bool checked;
 	int exit_status;
@@ -596,7 +613,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		session_reverse(c, l, packed ? packed : l->params, &config, &other);
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
-	began = progress_seconds();
+	began = cpu_span_begin();
 	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
 
 	if (r.reads_given_up)
@@ -612,7 +629,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		if (r.status == EXEC_TIMEOUT)
 			check_timed_out(check);
 		check_truncate(check, session_last(&r));
-		repair_launch(repair, c, l, check, progress_seconds() - began);
+		repair_launch(repair, c, l, check, cpu_span_seconds(&began));
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		session_take_explored(c, &other);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,37 @@ bool copy_get(int fd, void *at, size_t n, double until)
 	return true;
 }
 
+#define LOOK 50       /* milliseconds between looks at what the copy has used */
+#define ASLEEP 10.0   /* seconds on the clock: a process that uses no time for so long is blocked */
+
+bool copy_await(int fd, pid_t pid, double limit)
+{
+	double used = 0, since = progress_seconds();
+
+	for (;;) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		const int n = poll(&wait, 1, LOOK);
+		const double now = progress_seconds(), cpu = cpu_other(pid);
+
+		if (n > 0)
+			return true;
+		if ((n < 0 && errno != EINTR) || cpu < 0 || cpu > limit)
+			return false;
+		if (cpu != used)
+			since = now;
+		used = cpu;
+		if (now - since > ASLEEP)
+			return false;
+	}
+}
+
+double copy_patience(double limit)
+{
+	enum { BUSY = 20, MORE = 30 }; /* a busy machine is so much slower; seconds for fork() and the like */
+
+	return progress_seconds() + BUSY * limit + MORE;
+}
+
 pid_t copy_fork(void)
 {
 	static const int fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
@@ -78,8 +110,16 @@ pid_t copy_fork(void)
 	return 0;
 }
 
-void copy_reap(pid_t pid)
+static double seconds(const struct timeval *t)
 {
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	return (double)t->tv_sec + 1e-6 * (double)t->tv_usec;
+}
+
+double copy_reap(pid_t pid)
+{
+	struct rusage used = { 0 };
+
+	while (wait4(pid, NULL, 0, &used) < 0 && errno == EINTR)
 		;
+	return seconds(&used.ru_utime) + seconds(&used.ru_stime);
 }

@@ -93,11 +93,18 @@ static bool get_steps(int fd, struct exec_steps *s)
 		&& copy_get(fd, s->ready.at, s->ready.n * sizeof *s->ready.at, 0);
 }
 
+/* The last word of a copy, behind all else. */
+static bool get_end(int fd, enum explore_end *end)
+{
+	return copy_get(fd, end, sizeof *end, 0);
+}
+
 bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
 	struct explored *out)
 {
 	struct exec_steps *steps = control ? control->steps : NULL;
 	const struct finding *const *found;
+	enum explore_end end = EXPLORE_ENDED;
 	bool ok;
 	int fd[2];
 	pid_t pid;
@@ -111,24 +118,27 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 		size_t count;
 
 		close(fd[0]);
-		count = x->run(x->user, seed, control, &found);
+		count = x->run(x->user, seed, control, &found, &end);
 		/* without exit handlers of the program, and without flushing its streams twice */
-		_exit(!explore_put(fd[1], found, count) || (steps && !put_steps(fd[1], steps)));
+		_exit(!explore_put(fd[1], found, count) || (steps && !put_steps(fd[1], steps))
+			|| !copy_put(fd[1], &end, sizeof end));
 	}
 	close(fd[1]);
-	ok = pid > 0 && explore_get(fd[0], out) && (!steps || get_steps(fd[0], steps));
+	ok = pid > 0 && explore_get(fd[0], out) && (!steps || get_steps(fd[0], steps))
+		&& get_end(fd[0], &end);
 	out->lost += !ok;
+	out->waited += end != EXPLORE_ENDED;
+	out->limited |= end == EXPLORE_LIMIT;
 	close(fd[0]);
 	if (pid > 0)
 		copy_reap(pid);
-	return ok;
+	return ok && end == EXPLORE_ENDED;
 }
 
 void explore_seeds(const struct explorer *x, uint64_t n, struct explored *out)
 {
-	for (uint64_t k = 0; k < n; k++)
-		explore_one(x, x->seed + x->part + k * x->parts, NULL, out);
-	out->seeds += n;
+	for (uint64_t k = 0; k < n && !out->limited; k++)
+		out->seeds += explore_one(x, x->seed + x->part + k * x->parts, NULL, out);
 }
 
 bool explore_shares_memory(void)

@@ -13,15 +13,28 @@
 struct explored {
 	VEC(struct finding) finding; /* in the order in which the schedules ran */
 	unsigned lost;               /* schedules whose process ended early */
-	uint64_t schedules, seeds;   /* that ran */
+	unsigned waited;             /* schedules that were stopped: EXPLORE_WAITS, _LIMIT */
+	bool limited;                /* one was EXPLORE_LIMIT: no further one is tried */
+	uint64_t schedules, seeds;   /* that ran to their end */
 	bool all;                    /* the systematic search found no further schedule */
 };
+
+/* How the launch ended. A copy of the process has no other threads: a launch that polls what the
+ * host or another launch writes waits for ever there. If it stores meanwhile, its state never
+ * repeats, and only a limit of its operations ends it. */
+enum explore_end {
+	EXPLORE_ENDED,
+	EXPLORE_WAITS, /* no thread can go on */
+	EXPLORE_LIMIT, /* it may wait, and has executed EXPLORE_OPS */
+};
+
+#define EXPLORE_OPS (1u << 24)
 
 struct explorer {
 	/* Runs the launch with this seed, and with this controlled schedule unless it is NULL. Sets
 	 * *found, which must stay valid afterwards, and returns the number of findings. */
 	size_t (*run)(void *user, uint64_t seed, const struct exec_control *control,
-		const struct finding *const **found);
+		const struct finding *const **found, enum explore_end *end);
 	void *user;
 	uint64_t seed;               /* of the launch itself */
 	unsigned part, parts;        /* of the schedules, those of part `part`, from 1: no other part has them */
@@ -38,7 +51,7 @@ bool explore_get(int fd, struct explored *out);
 void explored_free(struct explored *x);
 
 /* Runs one schedule in a copy of the process and adds its findings. control->steps, if wanted, is
- * filled. False: the copy ended early. */
+ * filled. False: the copy ended early, or the launch was stopped. */
 bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *control,
 	struct explored *out);
 

@@ -27,13 +27,14 @@ static void keep_sites(struct finding *f, uint32_t n)
 
 /* Runs in a copy of the process. */
 static size_t try_order(void *user, uint64_t seed, const struct exec_control *control,
-	const struct finding *const **found)
+	const struct finding *const **found, enum explore_end *end)
 {
 	struct ordering *x = user;
 	struct consan *c = x->c;
 	const size_t before = c->findings.n;
 
 	(void)control;
+	(void)end;
 	c->opt.seed = seed;
 	c->opt.explore = 0;
 	c->opt.verify_fixes = OPT_VERIFY_FIXES_NO;

@@ -93,9 +93,9 @@ struct gpu_launch {
 	const void *(*whole)(void *user, uint32_t *chunks);
 	/* See decode_launch.memory; NULL: device memory is not known. */
 	bool (*memory)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
-	/* Takes the accesses of `op` to global memory, to tell them to libconsan/order; and finds the
+	/* Takes the accesses of `op` to global memory, to report them to libconsan/order; and finds the
 	 * memory around an address that other operations can name. NULL: it is the executor's memory,
-	 * and they are told at once. */
+	 * and they are reported at once. */
 	void (*accessed)(void *user, const struct order_range *range, size_t n);
 	bool (*named)(void *user, uint64_t addr, uint64_t *from, uint64_t *bytes);
 	/* Copies CONSAN_TENSORMAP_BYTES at this address of the GPU; param: these bytes, if they are

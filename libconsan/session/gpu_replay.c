@@ -342,10 +342,6 @@ static void set_limit(const struct consan *c, struct session_part *part)
 	part->seconds = part->limited ? own : hang;
 }
 
-/* Other threads may hold locks of ours at the moment of the fork; so the copy has a time limit from
- * outside as well. */
-#define SECONDS_MORE 30
-
 struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *g, const struct gpu_input *in)
 {
 	const uint64_t per = (uint64_t)g->cluster[0] * g->cluster[1] * g->cluster[2];
@@ -380,8 +376,8 @@ struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *g,
 	r = base_alloc(sizeof *r);
 	*r = (struct gpu_replay){ .from = fd[0], .ctas = ctas, .module = m, .kernel = base_strdup(g->kernel),
 		.own_memory = in->own_memory,
-		.until = x.part.seconds > 0 ? progress_seconds()
-			+ x.part.seconds * (double)(c->opt.explore + 2) + SECONDS_MORE : 0 };
+		.until = x.part.seconds > 0
+			? copy_patience(x.part.seconds * (double)(c->opt.explore + 2)) : 0 };
 	pthread_mutex_lock(&c->launching);
 	r->pid = copy_fork();
 	if (!r->pid) {

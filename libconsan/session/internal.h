@@ -88,6 +88,7 @@ struct consan {
 	struct consan_outside outside;
 	bool copy;                 /* this is a copy of the process that tries a launch ... */
 	bool alone;                /* ... which nothing else can affect */
+	uint64_t most;             /* ... and is stopped after so many operations; 0: no limit */
 	unsigned paused;           /* launches that let others run */
 	/* launches that the next one may run beside; op: a reference */
 	struct {                   /* gpu_together.c: since a launch began when none ran */
@@ -189,7 +190,7 @@ void session_add_run(struct results *r, const struct options *o);
 /* Opens the check of a launch, which may run beside earlier ones. op: may be NULL */
 struct check *session_check(struct consan *c, const struct check_config *of, struct order_op *op);
 void session_launches_end(struct consan *c);
-/* Tells the accesses of a grid that has been checked. op: NULL: it is none of the host API; gpu: NULL:
+/* Reports the accesses of a grid that has been checked. op: NULL: it is none of the host API; gpu: NULL:
  * it ran on the executor. */
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch,
 	const struct gpu_launch *gpu);
@@ -199,7 +200,7 @@ struct order_op *session_launched(const struct consan *c, uint32_t launch);
 
 /* ---- met.c: order between operations through memory ---- */
 struct met_op;
-/* The accesses of a grid will be told; NULL: it has not met others. part: the number of a part of it. */
+/* The accesses of a grid will be reported; NULL: it has not met others. part: the number of a part of it. */
 struct met_op *met_begin(struct consan *c, struct order_op *op, const struct check *check);
 uint32_t met_part(struct met_op *x, const struct check_part *p);
 /* Of struct order_config. */

@@ -1,6 +1,6 @@
-/* python_stack: what the Python package (libconsan/python) tells: the frames of a launch, by a
- * function that writes them, and whether the program uses Gluon. It tells the preloaded makers
- * library, where both backends find it by name. */
+/* python_stack: what the Python package (libconsan/python) reports: the frames of a launch, by a
+ * function that writes them, and whether the program uses Gluon. It registers both in the preloaded
+ * makers library, where both backends find them by name. */
 #include "internal.h"
 
 #include "libconsan/event/event.h"

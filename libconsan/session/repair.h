@@ -14,7 +14,8 @@
 struct repair;
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config);
-/* After the launch, which took so many seconds: sets the edits of the check's findings. */
+/* After the launch, which took so many seconds (cpu_span_seconds()): sets the edits of the check's
+ * findings. */
 void repair_launch(struct repair *r, struct consan *c, const struct consan_launch *l,
 	struct check *check, double seconds);
 void repair_close(struct repair *r); /* NULL is fine */

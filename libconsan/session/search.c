@@ -66,17 +66,19 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 	struct explored unowned = { 0 };
 	candidates queue = { 0 };
 	bool recorded = true;
+	uint64_t tried = 0;
 	size_t at;
 
 	vec_push(&queue, (struct candidate){ 0 });
-	for (at = 0; at < queue.n && most && out->schedules < most; at++) {
+	for (at = 0; at < queue.n && tried < most && !out->limited && !unowned.limited; at++) {
 		const struct candidate c = queue.at[at];
 		const bool owned = c.n || x->part == 1;
 		struct exec_steps steps = { 0 };
 		struct exec_control control = { .at = c.at, .n = c.n, .steps = &steps };
 
-		out->schedules += owned;
+		tried += owned;
 		if (explore_one(x, x->seed, &control, owned ? out : &unowned)) {
+			out->schedules += owned;
 			recorded &= steps.n == steps.step.n;
 			if (c.n < FINDING_SWITCHES)
 				add_successors(&queue, &c, &steps);
@@ -86,7 +88,9 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 		exec_steps_free(&steps);
 	}
 	out->lost += unowned.lost;
-	out->all = recorded && at == queue.n && !out->lost;
+	out->waited += unowned.waited;
+	out->limited |= unowned.limited;
+	out->all = recorded && at == queue.n && !out->lost && !out->waited;
 	explored_free(&unowned);
 	vec_free(&queue);
 }

@@ -348,8 +348,9 @@ bool consan_tensormap_address(void *map, uint64_t address, struct consan_err *e)
 
 /* ---- modules and kernels ---- */
 
-/* --dump-ptx: writes the PTX as the program has it. */
-static bool dump_ptx(struct consan *c, const char *text, size_t n, struct consan_err *e)
+/* --dump-ptx: writes the PTX as the program has it. That the disk is full is no reason for the program to
+ * fail. */
+static void dump_ptx(struct consan *c, const char *text, size_t n)
 {
 	char *dir = options_path(c->opt.dump_ptx, getpid());
 	struct text path = { 0 };
@@ -364,11 +365,16 @@ static bool dump_ptx(struct consan *c, const char *text, size_t n, struct consan
 	f = mkdir(dir, 0777) && errno != EEXIST ? NULL : fopen(path.at, "w");
 	ok = f && fwrite(text, 1, n, f) == n;
 	ok = f && !fclose(f) && ok;
-	if (!ok)
-		err_set(e, CONSAN_ERR_IO, 0, 0, "--dump-ptx: %s: %s", path.at, strerror(errno));
+	if (!ok) {
+		struct text remark = { 0 };
+
+		text_printf(&remark, "--dump-ptx: %s: not written: %s", path.at, strerror(errno));
+		consan_remark(c, REMARK_NOTE, remark.at);
+		text_free(&remark);
+		unlink(path.at); /* a part of it */
+	}
 	text_free(&path);
 	free(dir);
-	return ok;
 }
 
 /* The first kernel of own that is not in other, which may be NULL. NULL: all are in it. */
@@ -459,8 +465,9 @@ struct consan_module *consan_load_ptx_on(struct consan *c, const char *name, con
 	struct slices *slices = NULL;
 	struct consan_module *m;
 
-	if (!*c->opt.dump_ptx || other || dump_ptx(c, text, n, e))
-		ptx = ptx_parse(name, text, n, e);
+	if (*c->opt.dump_ptx && !other)
+		dump_ptx(c, text, n);
+	ptx = ptx_parse(name, text, n, e);
 	if (ptx && *c->opt.replace_ptx && missing_kernel(NULL, ptx))
 		ptx = replace_ptx(c, ptx, other != NULL, e);
 	if (ptx)

@@ -24,6 +24,7 @@ static bool get_result(int fd, double until, struct trial_result *out)
 	*out = (struct trial_result){ 0 };
 	if (!copy_get(fd, &out->done, sizeof out->done, until)
 		|| !copy_get(fd, &out->idle, sizeof out->idle, until)
+		|| !copy_get(fd, &out->seconds, sizeof out->seconds, until)
 		|| !copy_get(fd, &out->n, sizeof out->n, until))
 		return false;
 	out->at = base_alloc((out->n + 1) * sizeof *out->at);
@@ -33,7 +34,7 @@ static bool get_result(int fd, double until, struct trial_result *out)
 static bool put_result(int fd, const struct trial_result *r)
 {
 	return copy_put(fd, &r->done, sizeof r->done) && copy_put(fd, &r->idle, sizeof r->idle)
-		&& copy_put(fd, &r->n, sizeof r->n)
+		&& copy_put(fd, &r->seconds, sizeof r->seconds) && copy_put(fd, &r->n, sizeof r->n)
 		&& copy_put(fd, r->at, r->n * sizeof *r->at);
 }
 
@@ -53,12 +54,12 @@ static void one_trial(trial_run *run, void *user, const char *text, const struct
 		_exit(!put_result(fd[1], out));
 	}
 	close(fd[1]);
-	if (pid > 0 && !get_result(fd[0], progress_seconds() + 2 * q->seconds + 1, out))
+	if (pid > 0 && (!copy_await(fd[0], pid, 2 * q->seconds + 1) || !get_result(fd[0], 0, out)))
 		out->done = false;
 	close(fd[0]);
 	if (pid > 0) {
 		kill(pid, SIGKILL);
-		copy_reap(pid);
+		out->seconds = copy_reap(pid);
 	}
 }
 
@@ -149,7 +150,7 @@ void trials_try(struct trials *t, const char *text, const struct trial_request *
 	*out = (struct trial_result){ 0 };
 	t->lost = t->lost || !put_quietly(t->to, q, sizeof *q)
 		|| !put_quietly(t->to, text, q->n)
-		|| !get_result(t->from, progress_seconds() + 3 * q->seconds + 3, out);
+		|| !get_result(t->from, copy_patience(2 * q->seconds + 1), out);
 	if (t->lost)
 		out->done = false;
 }

@@ -28,13 +28,14 @@ struct trial_finding {
 struct trial_result {
 	bool done;    /* false: the trial ended early, or took too long */
 	bool idle;    /* a thread has waited for an mbarrier on which none arrived */
+	double seconds; /* processor time that it took */
 	uint32_t n;
 	struct trial_finding *at; /* owned */
 };
 
 struct trial_request {
 	size_t n;       /* of the text */
-	double seconds; /* the time limit, for both sides */
+	double seconds; /* of processor time: the limit, for both sides */
 	bool brief;     /* it is sufficient to know whether there is a finding above a note */
 };
 

@@ -522,7 +522,7 @@ static int deadlock_host(void)
 	return cudaDeviceSynchronize() ? 0 : 2;
 }
 
-/* ... or joins the thread that waits: it is certain that nobody raises it. */
+/* ... or joins the thread that waits: it is certain that no thread raises it. */
 static int deadlock_joined(void)
 {
 	await<<<1, 1, 0, a>>>(box, 1, out, data);

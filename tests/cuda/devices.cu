@@ -908,7 +908,7 @@ static void killed()
 }
 
 /* Processes that synchronize by a pipe only: racy if the parent does not wait for its kernel, or its copy,
- * before it tells the child. */
+ * before it writes to the pipe. */
 enum piped_how { WAITS, DOES_NOT, BLOCKS };
 enum shared_how { BY_HANDLE, BY_POOL, BY_MAPPING };
 template <shared_how By> static int *share()

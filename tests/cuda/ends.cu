@@ -330,7 +330,7 @@ static int during(const char *from)
 			launch_quick();
 		return 4;
 	}
-	if (!strcmp(from, "stays")) { // nobody ends the kernel
+	if (!strcmp(from, "stays")) { // no thread ends the kernel
 		slow<<<4, 32>>>(state, device);
 		return cudaDeviceSynchronize() == cudaSuccess ? 92 : 4;
 	}

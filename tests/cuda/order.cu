@@ -103,8 +103,8 @@ static void join(cudaStream_t from, cudaStream_t to)
 }
 
 static void CUDART_CB function(void *) {}
-static volatile bool told;
-static void CUDART_CB say(void *) { told = true; usleep(100000); } // the host goes on before it returns
+static volatile bool called;
+static void CUDART_CB mark(void *) { called = true; usleep(100000); } // the host goes on before it returns
 static void CUDART_CB change(void *) { for (int i = 0; i < N; i++) host[i] = host[i] + 1; }
 
 #define CASE(name, rule) static void name()
@@ -255,8 +255,8 @@ CASE(host_callback, CS1002) { cudaStreamAddCallback(s_free, change_too, nullptr,
 CASE(host_function_told, CS1002) // by a flag of the host, which is not seen
 {
 	cudaMemcpyAsync(host, a, BYTES, cudaMemcpyDeviceToHost, s);
-	cudaLaunchHostFunc(s, say, nullptr);
-	if (fixed) while (!told) usleep(1000);
+	cudaLaunchHostFunc(s, mark, nullptr);
+	if (fixed) while (!called) usleep(1000);
 	cudaMemcpyAsync(b, host, BYTES, cudaMemcpyHostToDevice, t);
 }
 CASE(free_in_use, CS1004)

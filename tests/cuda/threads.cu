@@ -109,7 +109,7 @@ CLEAN(piped)
 	one.join();
 	two.join();
 }
-CLEAN(host_function) // it tells the host that what is before it in its stream is complete
+CLEAN(host_function) // once it runs, what is before it in its stream is complete
 {
 	static std::atomic<bool> done;
 	SET(a, 1, s);

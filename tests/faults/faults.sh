@@ -24,7 +24,7 @@ try() { # USE: sets rc and err
 	out=$tmp/out
 	rm -rf "$out"; mkdir "$out"
 	err=$tmp/err
-	LD_PRELOAD=$fault FAULT_OBJECT=consan timeout -k 1 60 bash -c "$(declare -f use_$1); use_$1" 2>"$err"
+	LD_PRELOAD=$fault FAULT_OBJECT=consan timeout -k 1 300 bash -c "$(declare -f use_$1); use_$1" 2>"$err"
 	rc=$?
 }
 

@@ -37,7 +37,7 @@ SEEDS = $(filter-out $(LONG_SEEDS),$(wildcard tests/fuzz/corpus/$(1)/* \
 # the loop is make's, as only make knows the seeds of each target
 check-corpus: $(FUZZ_BIN) $(FUZZ_EVENTS)/made
 	$(V)bad=; $(foreach t,$(FUZZ_TARGETS),echo "fuzz corpus: $(t)"; \
-		timeout 300 $(BUILD)/tests/fuzz/$(t) $(call SEEDS,$(t)) 2>$(BUILD)/tests/fuzz/$(t).txt \
+		timeout 1200 $(BUILD)/tests/fuzz/$(t) $(call SEEDS,$(t)) 2>$(BUILD)/tests/fuzz/$(t).txt \
 		|| { tail -n 30 $(BUILD)/tests/fuzz/$(t).txt; bad="$$bad $(t)"; };) \
 	[ -z "$$bad" ] || { echo "failed:$$bad"; exit 1; }
 

@@ -35,7 +35,7 @@ static void add(struct all *a, const char *what, const char *rule, bool racy, co
 
 	if (!strstr(what, a->o.filter))
 		return;
-	text_printf(&t, "timeout 60 %s/consan-run --backend=%s --gpu-global --gpu-memory=512 --timeout=20 "
+	text_printf(&t, "timeout 600 %s/consan-run --backend=%s --gpu-global --gpu-memory=512 --timeout=20 "
 		"--no-source --allow-unchecked %s %s 2>&1 </dev/null", a->o.build, a->o.backend, options,
 		program);
 	j.command = t.at;

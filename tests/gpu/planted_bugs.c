@@ -80,7 +80,7 @@ static void add(struct all *a, const char *name, const char *bug, const char *ru
 	for (unsigned k = 0; k < JOBS; k++) {
 		const bool cpu = k == JOB_CPU;
 
-		add_job(a, "%s timeout 120 %s/consan-run --backend=%s --gpu-memory=512 --no-source "
+		add_job(a, "%s timeout 600 %s/consan-run --backend=%s --gpu-memory=512 --no-source "
 			"--print-level=info --timeout=%s %s --seed=%s --report=%s/%zu.%u.json "
 			"%s/kernels/%s %s %s%s 2>&1 </dev/null",
 			cpu && !*bug ? "true ||" : "", a->o.build, cpu ? "cpu" : a->o.backend,

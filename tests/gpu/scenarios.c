@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 
 		if (!scenario[k].emulated && strcmp(argv[2], "gpu"))
 			continue;
-		ok = scenario[k].status == shell("timeout 120 %s/consan-run --backend=%s --timeout=2 "
+		ok = scenario[k].status == shell("timeout 600 %s/consan-run --backend=%s --timeout=2 "
 			"--no-source --print-level=info %s %s/tests/gpu/scenario %s 2>&1", argv[1], argv[2],
 			scenario[k].global ? "--gpu-global" : "", argv[1], scenario[k].name);
 		not_run = strstr(output, NOT_RUN);

@@ -74,7 +74,7 @@ static char *command_of(const struct all *a, const struct run *r)
 {
 	struct text t = { 0 };
 
-	text_printf(&t, "timeout 120 %s/consan-run --backend=%s --gpu-global --gpu-memory=256 --jobs=2 "
+	text_printf(&t, "timeout 600 %s/consan-run --backend=%s --gpu-global --gpu-memory=256 --jobs=2 "
 		"--no-source --report=%s ", a->o.build, a->o.backend, r->report);
 	add_options(&t, a->o.any_schedule, r->s.options);
 	if (a->o.any_schedule && !a->o.gpu)

@@ -1,5 +1,6 @@
 /* Tests of `make install`: the installed commands, the library with pkg-config, and the
  * examples, built as doc/library.md describes. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 
-TestSuite(installed, .timeout = 120);
+TestSuite(installed, .timeout = TEST_LIMIT);
 
 /* Runs a shell command. $R is the root of the installation (DESTDIR), $B a scratch folder that
  * is kept. BXFI_MAP is unset, or a Criterion program would take itself for our worker. */

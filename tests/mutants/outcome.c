@@ -63,7 +63,7 @@ struct outcome outcome_of(const char *build, const char *options, const char *pr
 	text_printf(&path, "%s/%d.json", scratch, (int)getpid());
 	text_printf(&command, "exec timeout -k 1 %u %s/consan-run --jobs=1 --verify-fixes=no --timeout=%u "
 		"--error-exitcode=0 --report=%s --log-file=/dev/null %s %s %s "
-		">/dev/null 2>&1", 2 * seconds, build, seconds, path.at, options, program,
+		">/dev/null 2>&1", 60 + 20 * seconds, build, seconds, path.at, options, program,
 		arguments);
 	status = system(command.at);
 	report = json_load_file(path.at, 0, NULL);

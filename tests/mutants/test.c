@@ -1,5 +1,6 @@
 /* mutants: a sample of `make mutants`: kernels with one synchronization instruction deleted or
  * weakened are detected. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +13,7 @@ static int mutants(const char *options)
 	return shell("%s/tests/mutants/mutants %s %s 2>&1", build, options, build);
 }
 
-Test(mutants, sample, .timeout = 300)
+Test(mutants, sample, .timeout = TEST_LIMIT)
 {
 	cr_assert_eq(mutants("--every=7"), 0, "%s", output);
 	cr_assert_not_null(strstr(output, "100.0 %"), "%s", output);

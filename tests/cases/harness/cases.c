@@ -6,6 +6,7 @@
 #include "run.h"
 #include "libconsan/options/options.h"
 #include "libconsan/event/site.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -233,7 +234,7 @@ ParameterizedTestParameters(cases, specimen)
 	return cr_make_param_array(struct case_file, list, n);
 }
 
-ParameterizedTest(struct case_file *f, cases, specimen, .timeout = 60)
+ParameterizedTest(struct case_file *f, cases, specimen, .timeout = TEST_LIMIT)
 {
 	specimen_test(f->path);
 }

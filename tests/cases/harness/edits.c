@@ -2,6 +2,7 @@
  * is the racy twin clean with the edit? CASES_PRINT=1 prints one line for each specimen. The table
  * below has the least shares; a specimen's own expectations are its `edit` lines (specimen.h). */
 #include "run.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "libconsan/event/event.h"
 
@@ -87,7 +88,7 @@ static void judge_edits(const struct specimen *s, struct verdict *v)
 	run_close(&g);
 }
 
-Test(cases, edits, .timeout = 600)
+Test(cases, edits, .timeout = TEST_LIMIT)
 {
 	unsigned count = 0, clean = 0, near = 0;
 	glob_t g;
@@ -197,7 +198,7 @@ static void try_mistake(const struct mistake *m, const char *text, const char *o
 	json_decref(report);
 }
 
-Test(edits, first_mistakes, .timeout = 300)
+Test(edits, first_mistakes, .timeout = TEST_LIMIT)
 {
 	char out[] = "/tmp/consan-edit-XXXXXX.json", path[64];
 

@@ -6,6 +6,7 @@
 #include "bug_edits.h"
 #include "emulated.h"
 #include "late.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "specimen.h"
 #include "libconsan/base/base.h"
@@ -431,7 +432,7 @@ static void judge_replay(const struct planted *p, const char *program, const str
 	json_decref(report);
 }
 
-ParameterizedTest(struct planted *p, kernels, bug, .timeout = 120)
+ParameterizedTest(struct planted *p, kernels, bug, .timeout = TEST_LIMIT)
 {
 	const char *kernel = strchr(p->kernel, '/') + 1;
 	char program[sizeof p->kernel + sizeof p->bug], options[100];
@@ -574,7 +575,7 @@ ParameterizedTestParameters(kernels, clean)
 	return cr_make_param_array(struct planted, list, n);
 }
 
-ParameterizedTest(struct planted *p, kernels, clean, .timeout = 180)
+ParameterizedTest(struct planted *p, kernels, clean, .timeout = TEST_LIMIT)
 {
 	const char *const options[] = { "", strict_of(p->kernel),
 		"--async=early --reads=oldest", "--seed=7 --reads=random",
@@ -616,7 +617,7 @@ static uint64_t conflicts(const json_t *report, const char *opcode, uint64_t *ac
 
 /* Swizzled and padded tiles have no conflicts. In naive tiles, 8 rows share a bank: 8 wavefronts
  * for each of the 4 matrices of ldmatrix. */
-Test(kernels, bank_conflicts, .timeout = 60)
+Test(kernels, bank_conflicts, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *kernel, *args; uint64_t each; } run[] = {
 		{ "kernels/attention/fa2_split_q", "--smem=swizzled", 0 },

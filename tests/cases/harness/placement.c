@@ -6,6 +6,7 @@
 #include "run.h"
 #include "libconsan/base/base.h"
 #include "libconsan/finding/finding.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -108,7 +109,7 @@ ParameterizedTestParameters(cases, placement)
 	return cr_make_param_array(struct placed, list, n);
 }
 
-ParameterizedTest(struct placed *p, cases, placement, .timeout = 600)
+ParameterizedTest(struct placed *p, cases, placement, .timeout = TEST_LIMIT)
 {
 	const char *which = getenv("PLACEMENTS");
 	const bool all = which && !strcmp(which, "all");

@@ -1,5 +1,6 @@
 /* pool: every share of the work is done once, by whichever thread. */
 #include "libconsan/base/base.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -71,7 +72,7 @@ static void wait_for_all(void *arg)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-Test(pool, runs_at_the_same_time, .timeout = 60)
+Test(pool, runs_at_the_same_time, .timeout = TEST_LIMIT)
 {
 	struct job j = { .left = WORKERS + 1 };
 
@@ -90,7 +91,7 @@ static void run_inside(void *arg)
 		run(&j, 2 * POOL_MOST);
 }
 
-Test(pool, runs_inside_of_runs, .timeout = 60)
+Test(pool, runs_inside_of_runs, .timeout = TEST_LIMIT)
 {
 	pool_open(WORKERS);
 	pool_run(run_inside, NULL, WORKERS + 1);
@@ -102,7 +103,7 @@ static void *run_outside(void *arg)
 	return NULL;
 }
 
-Test(pool, runs_from_several_threads, .timeout = 60)
+Test(pool, runs_from_several_threads, .timeout = TEST_LIMIT)
 {
 	pthread_t thread[8];
 
@@ -114,7 +115,7 @@ Test(pool, runs_from_several_threads, .timeout = 60)
 }
 
 /* Threads do not survive a fork: the child starts its own. */
-Test(pool, forked, .timeout = 60)
+Test(pool, forked, .timeout = TEST_LIMIT)
 {
 	struct job j = { .left = WORKERS + 1 };
 	int status = 0;

@@ -1,6 +1,7 @@
 /* Tests of shards: the variables of launchers, and the folder where reports meet. The launcher is a shell
  * that sets what Open MPI would; tests/cuda/ranks.c has a race in the third of its eight launches. */
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "libconsan/base/base.h"
 
@@ -12,7 +13,7 @@ static int script(const char *text)
 {
 	return shell("exec 2>&1; B=%s; d=$(mktemp -d) && cd $d || exit 99; export COLUMNS=300; "
 		"for v in $(env | grep -oE '^(CONSAN|OMPI|PMIX?|SLURM|CI|JOB|MV2|FLUX)_[A-Z_]*'); do unset $v; done; "
-		"run() { timeout -k 1 60 $B/consan-run --config=none \"$@\" </dev/null; }; "
+		"run() { " LIMITED "$B/consan-run --config=none \"$@\" </dev/null; }; "
 		"rank() { r=$1; shift; OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=8 run --shard=auto "
 		"--shard-dir=m \"$@\"; }; ranks=$B/tests/cuda/ranks; %s\n s=$?; cd /; rm -rf $d; exit $s",
 		build_dir(), text);
@@ -27,7 +28,7 @@ static void expect(const char *text, int status, const char *words)
 }
 
 /* The file of a shard has its place and the name of the run. */
-Test(shards, launchers, .timeout = 60)
+Test(shards, launchers, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *variables, *option, *file; } rows[] = {
 		{ "OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=8 PMIX_NAMESPACE=5@6", "auto", "shard-3-of-8.5_6" },
@@ -53,7 +54,7 @@ Test(shards, launchers, .timeout = 60)
 	}
 }
 
-Test(shards, refused, .timeout = 60)
+Test(shards, refused, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *text, *words; } rows[] = {
 		{ "run --shard=auto true", "OMPI_COMM_WORLD_RANK" },
@@ -74,14 +75,25 @@ Test(shards, refused, .timeout = 60)
 		expect(rows[i].text, 64, rows[i].words);
 }
 
+/* Shards without a launch of their own do not fail; that nothing was launched at all does. */
+Test(shards, with_nothing_to_do, .timeout = TEST_LIMIT)
+{
+	expect("run --shard=20/20 $ranks; echo status $?; run --shard=20/20 true", 67, "status 0\n");
+	expect("for i in 3 19 20; do run --report=$i.json --shard=$i/20 $ranks || echo status $? of $i; done; "
+		"$B/consan merge --to=text *.json", 66, "status 66 of 3\n");
+	cr_expect(has(output, "error CS102") && !has(output, "of 19") && !has(output, "of 20\n"), "%s", output);
+	expect("for i in 19 20; do run --report=$i.json --shard=$i/20 $ranks || exit 98; done; "
+		"$B/consan merge --to=text *.json", 67, NULL);
+}
+
 /* A program that uses MPI has the same variables: its ranks are checked whole. */
-Test(shards, only_if_asked_for, .timeout = 60)
+Test(shards, only_if_asked_for, .timeout = TEST_LIMIT)
 {
 	expect("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=8 run $ranks", 66, "CS102");
 }
 
 /* Rank 2 finds the race; whichever ends last reports it, alone. */
-Test(shards, last_one_merges, .timeout = 120)
+Test(shards, last_one_merges, .timeout = TEST_LIMIT)
 {
 	expect("for i in 0 1 2 3 4 5 6 7; do (rank $i --report=all.json $ranks >o.$i 2>&1; echo $? >s.$i) & done; "
 		"wait; echo statuses $(cat s.? | sort | uniq); cat o.*; ls m", 0, "statuses 0 66\n");
@@ -97,7 +109,7 @@ Test(shards, last_one_merges, .timeout = 120)
 }
 
 /* A rank that was killed is not checked; if it is run again, it merges. */
-Test(shards, killed, .timeout = 120)
+Test(shards, killed, .timeout = TEST_LIMIT)
 {
 	expect("rank 4 sh -c 'kill -9 $PPID'; for i in 0 1 2 3 5 6 7; do rank $i $ranks || echo status $? of $i; "
 		"done; ls m", 0, "status 66 of 7\n");
@@ -111,7 +123,7 @@ Test(shards, killed, .timeout = 120)
 }
 
 /* Ranks that may still come are waited for; `consan merge' does not. */
-Test(shards, absent, .timeout = 120)
+Test(shards, absent, .timeout = TEST_LIMIT)
 {
 	expect("for i in 0 1 4 7; do rank $i $ranks || exit 98; done; ls m; $B/consan merge --to=text m", 67,
 		"4 of 8 shards did not report: 3-4, 6-7\n");
@@ -127,7 +139,7 @@ Test(shards, absent, .timeout = 120)
 }
 
 /* Of many shards, the others are not all looked for. */
-Test(shards, many, .timeout = 120)
+Test(shards, many, .timeout = TEST_LIMIT)
 {
 	expect("export PMI_SIZE=500; many() { PMI_RANK=$1 run --shard=auto --shard-dir=m true; }; many 0; "
 		"for i in $(seq 2 498); do cp m/shard-1-of-500.json m/shard-$i-of-500.json; done; "
@@ -136,7 +148,7 @@ Test(shards, many, .timeout = 120)
 }
 
 /* The folder has another run's report: it is not taken for one of this run. */
-Test(shards, runs_are_kept_apart, .timeout = 120)
+Test(shards, runs_are_kept_apart, .timeout = TEST_LIMIT)
 {
 	expect("export CONSAN_SHARD_RUN=1; for i in 0 1 2 3 4 5 6 7; do rank $i $ranks; done >/dev/null 2>&1; "
 		"CONSAN_SHARD_RUN=2 rank 0 $ranks; $B/consan merge --to=text m", 67, "did not report: 2-8\n");

@@ -2,6 +2,7 @@
  * (tests/cuda/async.cu): results are right in each order that the program allows, races show in the
  * values under some seed, and what nothing can end is a deadlock. */
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "libconsan/base/base.h"
 
@@ -11,7 +12,7 @@
 
 static int run(const char *options, const char *name)
 {
-	return shell("cd %s/tests/cuda && timeout 60 ../../consan-run %s ./async %s 2>&1", build_dir(), options,
+	return shell("cd %s/tests/cuda && " LIMITED "../../consan-run %s ./async %s 2>&1", build_dir(), options,
 		name);
 }
 
@@ -29,7 +30,7 @@ static const char *const right[] = { "flag_streams", "flag_asleep", "flag_host",
 	"graph_memory", "driver_graph", "completion_event",
 	"pipeline_right", "legacy", "ordered_free", "staged" };
 
-Test(async, right_in_each_order, .timeout = 300)
+Test(async, right_in_each_order, .timeout = TEST_LIMIT)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(right); i++) {
 		expect("", right[i], 0, "0 errors, 0 warnings");
@@ -39,13 +40,13 @@ Test(async, right_in_each_order, .timeout = 300)
 }
 
 /* A loop that waits, and whose state never repeats, does not keep others waiting. */
-Test(async, slices, .timeout = 100)
+Test(async, slices, .timeout = TEST_LIMIT)
 {
 	expect("", "flag_counting", 0, "0 errors, 0 warnings");
 	expect("", "counts", 0, "0 errors");
 }
 
-Test(async, instrumented_and_explored, .timeout = 200)
+Test(async, instrumented_and_explored, .timeout = TEST_LIMIT)
 {
 	static const char *const option[] = { "--backend=gpu-emulated", "--explore=3", "--verify-fixes=yes",
 		"--reads=oldest", "--jobs=1" };
@@ -56,8 +57,17 @@ Test(async, instrumented_and_explored, .timeout = 200)
 			expect(option[k], name[i], 0, "0 errors, 0 warnings");
 }
 
+/* A copy of the process has no thread that ends the wait, and the state of these loops never repeats. */
+Test(async, explored_only_in_part, .timeout = TEST_LIMIT)
+{
+	expect("--explore=100", "counts", 0, "were not tried");
+	expect("--explore=100", "flag_counting", 0, "were not tried");
+	expect("--explore=3", "flag_host", 0, "not explored to their end");
+	expect("--explore=3", "flag_streams", 0, "0 errors, 0 warnings");
+}
+
 /* Without the wait for an event, the copy overwrites a buffer that a kernel still reads. */
-Test(async, race_shows_in_values, .timeout = 100)
+Test(async, race_shows_in_values, .timeout = TEST_LIMIT)
 {
 	unsigned wrong = 0;
 
@@ -72,7 +82,7 @@ Test(async, race_shows_in_values, .timeout = 100)
 	expect("--error-exitcode=0 --launch-blocking", "pipeline_racy", 0, NULL);
 }
 
-Test(async, deadlocks, .timeout = 200)
+Test(async, deadlocks, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *name, *waits; } all[] = {
 		{ "deadlock", "kernel raise in stream" }, { "deadlock_event", "kernel raise in stream" },
@@ -91,7 +101,7 @@ Test(async, deadlocks, .timeout = 200)
 }
 
 /* With several threads: only what is certain is a deadlock. */
-Test(async, threads, .timeout = 100)
+Test(async, threads, .timeout = TEST_LIMIT)
 {
 	expect("", "deadlock_joined", 66, "CS702");
 	expect("", "deadlock_condition", 66, "CS702");
@@ -104,7 +114,7 @@ Test(async, threads, .timeout = 100)
 }
 
 /* The order in which the operations run is explored, and what it shows is repeated by its seed. */
-Test(async, explored_orders, .timeout = 100)
+Test(async, explored_orders, .timeout = TEST_LIMIT)
 {
 	char option[64];
 	unsigned long long seed;
@@ -119,14 +129,14 @@ Test(async, explored_orders, .timeout = 100)
 }
 
 /* The same seed gives the same report, whatever the number of threads. */
-Test(async, deterministic, .timeout = 100)
+Test(async, deterministic, .timeout = TEST_LIMIT)
 {
 	static char first[sizeof output];
 	static const char *const name[] = { "pipeline_racy", "deadlock_mutual" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(name); i++)
 		for (unsigned k = 0; k < 6; k++) {
-			shell("cd %s/tests/cuda && timeout 60 ../../consan-run --seed=5 --jobs=%d ./async %s 2>&1"
+			shell("cd %s/tests/cuda && " LIMITED "../../consan-run --seed=5 --jobs=%d ./async %s 2>&1"
 				" | sed 's/0x[0-9a-f]*/ADDRESS/g'", build_dir(), k % 2 ? 1 : 4, name[i]);
 			if (!k)
 				memcpy(first, output, sizeof first);
@@ -135,7 +145,7 @@ Test(async, deterministic, .timeout = 100)
 }
 
 /* The queue is bounded, as a GPU's is. */
-Test(async, many_operations, .timeout = 100)
+Test(async, many_operations, .timeout = TEST_LIMIT)
 {
 	expect("", "many", 0, "0 errors, 0 warnings");
 }

@@ -1,12 +1,13 @@
 /* Tests of cuda: programs that use several devices (tests/cuda/devices.cu) behave as on GPUs. */
 #include "tests/common/ended.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 
 /* Asserts the exit status of `consan-run words`, and a part of the output unless it is NULL. */
 static void expect(const char *words, int status, const char *piece)
 {
-	int is = shell("cd %s/tests/cuda && env -u CUDA_VISIBLE_DEVICES timeout 100 ../../consan-run %s 2>&1",
+	int is = shell("cd %s/tests/cuda && env -u CUDA_VISIBLE_DEVICES " LIMITED "../../consan-run %s 2>&1",
 		build_dir(), words);
 
 	expect_ended(words, is, status, piece);
@@ -64,7 +65,7 @@ Test(devices, green_contexts)
 	expect("./devices green-racy", 66, "CS1001");
 }
 
-Test(devices, processes, .timeout = 120)
+Test(devices, processes, .timeout = TEST_LIMIT)
 {
 	expect("--allow-unchecked ./devices forged", 0, NULL);
 	expect("--allow-unchecked ./devices killed", 0, NULL);

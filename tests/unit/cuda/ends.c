@@ -2,6 +2,7 @@
  * launch, they end as without consan, what was found is reported, and a launch that did not run to
  * its end counts as not checked. tests/cuda/ends.cu is the program. */
 #include "tests/common/ended.h"
+#include "tests/common/limits.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,7 @@
 
 static int run(const char *words)
 {
-	return shell("cd %s/tests/cuda && COLUMNS=400 exec timeout -k 1 60 ../../consan-run %s 2>&1 </dev/null",
+	return shell("cd %s/tests/cuda && COLUMNS=400 exec " LIMITED "../../consan-run %s 2>&1 </dev/null",
 		build_dir(), words);
 }
 
@@ -69,7 +70,7 @@ ParameterizedTestParameters(ends, matrix)
 	return cr_make_param_array(struct how, hows, ARRAY_SIZE(hows));
 }
 
-ParameterizedTest(struct how *h, ends, matrix, .timeout = 300)
+ParameterizedTest(struct how *h, ends, matrix, .timeout = TEST_LIMIT)
 {
 	for (size_t w = 0; w < ARRAY_SIZE(whens); w++)
 		for (size_t f = 0; f < ARRAY_SIZE(whens[w].from) && whens[w].from[f]; f++)
@@ -77,7 +78,7 @@ ParameterizedTest(struct how *h, ends, matrix, .timeout = 300)
 }
 
 /* A launch by the handler of a signal that interrupted a launch. */
-Test(ends, no_launch_waits_for_itself, .timeout = 100)
+Test(ends, no_launch_waits_for_itself, .timeout = TEST_LIMIT)
 {
 	cr_assert_neq(run("--error-exitcode=0 ./ends launch handler during"), 124, "%s", output);
 	/* it is queued, and runs later; the handler must not wait for it */
@@ -86,7 +87,7 @@ Test(ends, no_launch_waits_for_itself, .timeout = 100)
 
 /* A handler jumps out of a launch, out of a wait for another thread's, out of a read(), and out of calls of
  * all kinds. What was left is not checked, and launches work afterwards. */
-Test(ends, jumps, .timeout = 200)
+Test(ends, jumps, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *options, *from; bool cut; const char *checked; } row[] = {
 		{ "", "handler", true, "2 of 3 kernels checked" },
@@ -118,7 +119,7 @@ Test(ends, jumps, .timeout = 200)
 }
 
 /* A thread that is cancelled in a launch ends behind it. */
-Test(ends, cancelled, .timeout = 100)
+Test(ends, cancelled, .timeout = TEST_LIMIT)
 {
 	static const char *const how[] = { "cancel", "cancel-at-once", "--launch-blocking cancel",
 		"--backend=gpu-emulated cancel" };
@@ -134,7 +135,7 @@ Test(ends, cancelled, .timeout = 100)
 }
 
 /* The same with kernels that are instrumented. */
-Test(ends, instrumented, .timeout = 200)
+Test(ends, instrumented, .timeout = TEST_LIMIT)
 {
 	static const char *const from[] = { "main", "thread", "handler", "process" };
 	char words[700];
@@ -166,7 +167,7 @@ Test(ends, instrumented, .timeout = 200)
 /* ---- every report says so ---- */
 
 /* A launch that did not end, and one that was stopped by the time, in each format. */
-Test(ends, in_every_format, .timeout = 100)
+Test(ends, in_every_format, .timeout = TEST_LIMIT)
 {
 	static const char *const format[] = { "txt", "json", "html", "sarif", "xml", "github" };
 	char words[200];
@@ -184,7 +185,7 @@ Test(ends, in_every_format, .timeout = 100)
 
 /* ---- what else programs and machines do ---- */
 
-Test(ends, strange_programs, .timeout = 100)
+Test(ends, strange_programs, .timeout = TEST_LIMIT)
 {
 	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
 		"./ends close-all", "./ends_asan plain" };
@@ -241,8 +242,8 @@ Test(ends, ignored_signals)
 	expect_script("trap '' CHLD PIPE; exec $run --error-exitcode=0 $ends plain", CONTINUES, "CS102");
 }
 
-/* Nobody reads what consan-run prints; its standard descriptors are closed. */
-Test(ends, without_anybody_listening, .timeout = 100)
+/* No process reads what consan-run prints; its standard descriptors are closed. */
+Test(ends, without_readers, .timeout = TEST_LIMIT)
 {
 	expect_script("($run --report=$d/r.json $ends plain 2>&1; echo $? >$d/status) | true; cat $d/status; "
 		"grep -c '\"rule\": \"CS102\"' $d/r.json && ls $d", 0, "66\n1\n");
@@ -250,7 +251,7 @@ Test(ends, without_anybody_listening, .timeout = 100)
 		"cat $d/status; grep -c '\"rule\": \"CS102\"' $d/r.json", 0, "66\n1\n");
 }
 
-Test(ends, wherever_files_are, .timeout = 100)
+Test(ends, wherever_files_are, .timeout = TEST_LIMIT)
 {
 	expect_script("TMPDIR=/nonexistent $run $ends plain", 66, "/nonexistent: No such file or directory: "
 		"using /tmp");
@@ -263,12 +264,17 @@ Test(ends, wherever_files_are, .timeout = 100)
 		"ln -s $build/libc* $build/python . && ./x $ends plain", 66, "1 of 1 kernel checked");
 }
 
-Test(ends, a_full_disk, .timeout = 100)
+Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 {
 	if (script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && umount $d/t"))
 		cr_skip_test("no file system can be mounted");
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
 		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
+	/* what cannot be written does not change the program, and no part of it is left */
+	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && mkdir $d/t/p && "
+		"head -c 16k /dev/zero >$d/t/x; $run --dump-ptx=$d/t/p $ends plain; s=$?; ls $d/t/p; "
+		"umount $d/t; exit $s", 66, "/0.ptx: not written: No space left");
+	cr_expect_not(has(output, "\n0.ptx"), "%s", output);
 	/* it becomes full while the program runs */
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && TMPDIR=$d/t $run "
 		"--error-exitcode=0 sh -c \"head -c 400k /dev/zero >$d/t/x; $ends plain; exit 0\"; "
@@ -277,7 +283,7 @@ Test(ends, a_full_disk, .timeout = 100)
 
 /* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
  * while the program runs and afterwards. */
-Test(ends, recover, .timeout = 100)
+Test(ends, recover, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; echo old >$d/r.json; $run --report=$d/r.json $ends return stays during & "
 		"while ! grep -qs 'slow.*running' $d/consan-*/*.jsonl; do sleep 0.05; done; "
@@ -295,12 +301,13 @@ Test(ends, recover, .timeout = 100)
 }
 
 /* A process that goes on when the program has ended is waited for, until a signal. */
-Test(ends, daemons, .timeout = 100)
+Test(ends, daemons, .timeout = TEST_LIMIT)
 {
-	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays & "
-		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; "
-		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); sleep 0.1; "
-		"kill -INT $!; wait $!; s=$?; kill -9 $p; ls $d; exit $s", CONTINUES, "still runs");
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays 2>$d/printed & "
+		"while ! grep -qs CS102 $d/consan-*/*.jsonl || ! grep -qs 'waiting for process' $d/printed; "
+		"do sleep 0.05; done; "
+		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); "
+		"kill -INT $!; wait $!; s=$?; kill -9 $p; cat $d/printed; ls $d; exit $s", CONTINUES, "still runs");
 	cr_expect(has(output, "NOT CHECKED: what was not seen"), "%s", output);
 	cr_expect_not(has(output, "\nconsan-"), "%s", output);
 }

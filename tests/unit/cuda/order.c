@@ -1,5 +1,6 @@
 /* Tests of the rules CS10xx by the pairs of programs in tests/cuda/order.cu and inside.cu. */
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +11,7 @@
 static void expect(const char *program, const char *name, const char *form, const char *rule, bool found)
 {
 	const bool documented = !strcmp(rule, "CS1009");
-	const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --allow-unchecked%s ./%s %s %s 2>&1",
+	const int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --allow-unchecked%s ./%s %s %s 2>&1",
 		build_dir(), documented ? " --knob=documented_order=1" : "", program, name, form);
 
 	cr_expect_eq(is, found && !documented ? 66 : 0, "%s %s: status %d\n%s", name, form, is, output);
@@ -37,17 +38,17 @@ static void run_cases(const char *program, unsigned least, unsigned part, unsign
 	cr_assert_geq(n, least);
 }
 
-Test(order, pairs_1, .timeout = 300) { run_cases("order", 40, 0, 2); }
-Test(order, pairs_2, .timeout = 300) { run_cases("order", 40, 1, 2); }
-Test(order, pairs_inside, .timeout = 300) { run_cases("inside", 28, 0, 1); }
+Test(order, pairs_1, .timeout = TEST_LIMIT) { run_cases("order", 40, 0, 2); }
+Test(order, pairs_2, .timeout = TEST_LIMIT) { run_cases("order", 40, 1, 2); }
+Test(order, pairs_inside, .timeout = TEST_LIMIT) { run_cases("inside", 28, 0, 1); }
 
 /* What conditional nodes and grids that kernels launch do. One launch in it is refused. */
-Test(order, inside, .timeout = 100)
+Test(order, inside, .timeout = TEST_LIMIT)
 {
 	static const char *const how[] = { "", "--launch-blocking", "--seed=5" };
 
 	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-		const int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run %s ./inside values 2>&1",
+		const int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run %s ./inside values 2>&1",
 			build_dir(), how[i]);
 
 		cr_expect(is == 67 && has(output, "values: OK") && has(output, "0 errors, 1 warning"),
@@ -68,7 +69,7 @@ Test(order, inside_limits, .timeout = 100)
 }
 
 /* The same from what instrumented kernels record. */
-Test(order, gpu_emulated, .timeout = 300)
+Test(order, gpu_emulated, .timeout = TEST_LIMIT)
 {
 	const int is = shell("%s/tests/gpu/operations --jobs=2 %s gpu-emulated order", build_dir(), build_dir());
 
@@ -77,72 +78,72 @@ Test(order, gpu_emulated, .timeout = 300)
 }
 
 /* With the operations run when they are issued, and in another order. */
-Test(order, orders_of_execution, .timeout = 300)
+Test(order, orders_of_execution, .timeout = TEST_LIMIT)
 {
 	static const char *const how[] = { "--launch-blocking", "--seed=3", "--backend=gpu-emulated --gpu-global" };
 
 	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-		int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run %s ./order kernels racy 2>&1",
+		int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run %s ./order kernels racy 2>&1",
 			build_dir(), how[i]);
 
 		cr_expect(is == 66 && has(output, "CS1002"), "%s: %d\n%s", how[i], is, output);
-		is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run %s ./order kernels fixed 2>&1",
+		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run %s ./order kernels fixed 2>&1",
 			build_dir(), how[i]);
 		cr_expect(!is && has(output, "0 errors"), "%s: %d\n%s", how[i], is, output);
 	}
 }
 
 /* Kernels that meet, in other orders: what one has written while it only yielded must wake the other. */
-Test(order, meetings_in_other_orders, .timeout = 300)
+Test(order, meetings_in_other_orders, .timeout = TEST_LIMIT)
 {
 	static const char *const name[] = { "met_start", "met_way", "met_twice" };
 
 	for (unsigned i = 0; i < 12; i++) {
-		int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --seed=%u ./order %s racy 2>&1",
+		int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --seed=%u ./order %s racy 2>&1",
 			build_dir(), i + 1, name[i % 3]);
 
 		cr_expect(is == 66 && has(output, "CS1002"), "seed %u: %d\n%s", i + 1, is, output);
-		is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --seed=%u ./order %s fixed 2>&1",
+		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --seed=%u ./order %s fixed 2>&1",
 			build_dir(), i + 1, name[i % 3]);
 		cr_expect(!is && has(output, "0 errors"), "seed %u: %d\n%s", i + 1, is, output);
 	}
 }
 
 /* Instrumented kernels that ran at the same time are checked together, in the order of their tickets. */
-Test(order, meetings_one_by_one, .timeout = 120)
+Test(order, meetings_one_by_one, .timeout = TEST_LIMIT)
 {
 	static const char *const name[] = { "met_start", "met_start_copy", "met_end", "met_end_copy", "met_way" };
 
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-		int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --backend=gpu-emulated "
+		int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --backend=gpu-emulated "
 			"--gpu-global ./order %s fixed 2>&1", build_dir(), name[i]);
 
 		cr_expect(!is && has(output, "0 errors"), "%s: %d\n%s", name[i], is, output);
-		is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --backend=gpu-emulated "
+		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --backend=gpu-emulated "
 			"--gpu-global ./order %s racy 2>&1", build_dir(), name[i]);
 		cr_expect(is == 66 && has(output, "CS1002"), "%s: %d\n%s", name[i], is, output);
 	}
 }
 
 /* Both calls with their stacks, streams by name, the missing edge. */
-Test(order, report, .timeout = 60)
+Test(order, report, .timeout = TEST_LIMIT)
 {
-	int is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order kernel_copy racy 2>&1", build_dir());
+	int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order kernel_copy racy 2>&1", build_dir());
 
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "cudaMemcpyAsync in stream 2") && has(output, "kernel set in stream 1"), "%s", output);
 	cr_expect(has(output, "kernel_copy") && has(output, "in main"), "%s", output);
 	cr_expect(has(output, "in stream 1 after the first"), "%s", output);
-	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run --report=order.html ./order kernel_copy racy >/dev/null 2>&1; "
-		"cat order.html; rm order.html", build_dir());
+	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --report=order.html ./order kernel_copy racy "
+		">/dev/null 2>&1; cat order.html; rm order.html", build_dir());
 	cr_expect(has(output, "Calls of the host, in their order") && has(output, "(earlier)"), "%s", output);
-	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order graph_nodes racy 2>&1", build_dir());
+	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order graph_nodes racy 2>&1", build_dir());
 	cr_expect(has(output, "branch 1 of a graph: memset") && has(output, "branch 2 of a graph: memset"), "%s", output);
-	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order host_reads racy 2>&1", build_dir());
+	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order host_reads racy 2>&1", build_dir());
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "host access races with an operation  order.cu:") && !has(output, "libc"), "%s",
 		output);
-	is = shell("cd %s/tests/cuda && timeout 60 ../../consan-run ./order named racy 2>&1", build_dir());
+	is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order named racy 2>&1", build_dir());
 	cr_assert_eq(is, 66);
 	cr_expect(has(output, "kernel set in stream \"producer\"") || has(output, "kernel set in stream 1"), "%s", output);
 }

@@ -1,12 +1,13 @@
 /* Tests of cuda: arrays, texture and surface objects (tests/cuda/textures.cu). */
 #include "tests/common/ended.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 
 /* Asserts the exit status of `consan-run words`, and a part of the output unless it is NULL. */
 static void expect(const char *words, int status, const char *piece)
 {
-	int is = shell("cd %s/tests/cuda && timeout 100 ../../consan-run %s 2>&1", build_dir(), words);
+	int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run %s 2>&1", build_dir(), words);
 
 	expect_ended(words, is, status, piece);
 }

@@ -1,5 +1,6 @@
 /* Tests of programs with several host threads: the forms in tests/cuda/threads.cu. */
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +9,7 @@
 
 static int run(const char *program, const char *name, const char *form, const char *options)
 {
-	return shell("cd %s/tests/cuda && timeout 60 ../../consan-run --allow-unchecked %s ./%s %s %s 2>&1",
+	return shell("cd %s/tests/cuda && " LIMITED "../../consan-run --allow-unchecked %s ./%s %s %s 2>&1",
 		build_dir(), options, program, name, form);
 }
 
@@ -51,7 +52,7 @@ static unsigned each(const char *kind, void (*with)(const char *name, const char
  * be done before the other goes on; so the program has several tries. */
 static void without_options(const char *name, const char *rule)
 {
-	for (unsigned tries = 0; tries < 8; tries++)
+	for (unsigned tries = 0; tries < 40; tries++)
 		if (run("threads", name, "racy", "") == 66 && has(output, rule))
 			break;
 	cr_expect(has(output, rule), "%s racy: not %s\n%s", name, rule, output);
@@ -75,19 +76,19 @@ static void per_thread(const char *name, const char *rule)
 	expect_rule("threads_ptds", name, rule, "", 66);
 }
 
-Test(threads, found, .timeout = 300) { cr_expect_geq(each("CASE", without_options), 4u); }
-Test(threads, seen, .timeout = 580) { cr_expect_geq(each("SEEN", with_knob), 14u); }
-Test(threads, not_seen, .timeout = 300) { cr_expect_geq(each("CLEAN", clean), 4u); }
-Test(threads, default_streams, .timeout = 300) { cr_expect_geq(each("PTDS", per_thread), 3u); }
+Test(threads, found, .timeout = TEST_LIMIT) { cr_expect_geq(each("CASE", without_options), 4u); }
+Test(threads, seen, .timeout = TEST_LIMIT) { cr_expect_geq(each("SEEN", with_knob), 14u); }
+Test(threads, not_seen, .timeout = TEST_LIMIT) { cr_expect_geq(each("CLEAN", clean), 4u); }
+Test(threads, default_streams, .timeout = TEST_LIMIT) { cr_expect_geq(each("PTDS", per_thread), 3u); }
 
-Test(threads, pool_with_knob, .timeout = 100)
+Test(threads, pool_with_knob, .timeout = TEST_LIMIT)
 {
 	expect_clean("threads", "pool", "fixed", "--knob=host_threads=1");
 	expect_clean("threads", "pool", "fixed", "--seed=7");
 }
 
 /* All cases without a default stream behave the same with both. */
-Test(threads, both_defaults, .timeout = 100)
+Test(threads, both_defaults, .timeout = TEST_LIMIT)
 {
 	expect_rule("threads_ptds", "per_thread_legacy", "CS1002", "", 66);
 	expect_clean("threads", "default_stream", "racy", "");

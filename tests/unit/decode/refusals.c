@@ -1,5 +1,6 @@
 /* refusals: refused operands are found in records as the executor finds them: planted bugs and
  * specimens on the executor, and constructed records that only a GPU can write. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -22,7 +23,7 @@ static bool headline(const char *rule, char line[256])
 
 /* Operands that the executor refuses in the cpu backend and the decoder refuses in records:
  * the same finding at the same source line, once. */
-Test(refusals, planted, .timeout = 300)
+Test(refusals, planted, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *program, *bug, *rule; } bug[] = {
 		{ "hgemm/hgemm", "stage_overrun", "CS902" },
@@ -51,7 +52,7 @@ Test(refusals, planted, .timeout = 300)
 }
 
 /* The specimens of those rules, the last two with --gpu-global only. */
-Test(refusals, specimens, .timeout = 300)
+Test(refusals, specimens, .timeout = TEST_LIMIT)
 {
 	static const char *const specimen[] = { "async/cs303*", "async/cs304_bulk_size", "async/cs305*",
 		"async/cs306*", "barrier/cs401*", "barrier/cs403*", "barrier/cs407*", "barrier/cs408*",

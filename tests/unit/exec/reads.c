@@ -9,6 +9,7 @@
 
 #include "libconsan/check/check.h"
 #include "libconsan/exec/exec.h"
+#include "tests/common/limits.h"
 
 enum kind { LD, POLL, ST, RMW, FENCE }; /* POLL: until it is not 0 */
 
@@ -700,7 +701,7 @@ static void print(const struct program *p, uint64_t number, uint64_t seed)
 }
 
 /* READS_PROGRAMS=100000 runs more. */
-Test(reads, agree_with_the_axioms, .timeout = 600)
+Test(reads, agree_with_the_axioms, .timeout = TEST_LIMIT)
 {
 	const uint64_t programs = getenv("READS_PROGRAMS")
 		? strtoull(getenv("READS_PROGRAMS"), NULL, 0) : 300;
@@ -777,7 +778,7 @@ static bool axioms_find(const struct program *p)
 	return false;
 }
 
-Test(reads, checked_by_what_was_read, .timeout = 600)
+Test(reads, checked_by_what_was_read, .timeout = TEST_LIMIT)
 {
 	const uint64_t programs = getenv("READS_PROGRAMS")
 		? strtoull(getenv("READS_PROGRAMS"), NULL, 0) : 300;

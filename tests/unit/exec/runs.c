@@ -32,7 +32,7 @@ static const char *const programs[] = {
 	"add.u32 %r9, %r9, 1;\nsetp.lt.u32 %p1, %r9, 300;\n@%p1 bra L;\n"
 	"mad.lo.u32 %r6, %r2, 128, %r1;\nmul.wide.u32 %rd2, %r6, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
 	"st.global.u32 [%rd2], %r4;\nret;\n}\n",
-	/* polls of a flag in shared memory, and a value that nobody has written */
+	/* polls of a flag in shared memory, and a value that no thread has written */
 	HEAD
 	"setp.ge.u32 %p1, %r1, 32;\n@%p1 bra W;\n"
 	"ld.shared.u32 %r3, [tile+64];\nadd.u32 %r3, %r3, 1;\nst.volatile.shared.u32 [tile], 1;\nbra E;\n"

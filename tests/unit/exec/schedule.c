@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libconsan/exec/exec.h"
+#include "tests/common/limits.h"
 
 #define HEAD ".version 8.7\n.target sm_90a\n.address_size 64\n" \
 	".visible .entry k(.param .u64 out)\n{\n" \
@@ -159,22 +160,22 @@ static void same_for_any_jobs(const char *text, unsigned runs)
 	}
 }
 
-Test(schedule, contended_atomics, .timeout = 60)
+Test(schedule, contended_atomics, .timeout = TEST_LIMIT)
 {
 	same_for_any_jobs(contended, 100);
 }
 
-Test(schedule, plain_races_of_small_launches, .timeout = 60)
+Test(schedule, plain_races_of_small_launches, .timeout = TEST_LIMIT)
 {
 	same_for_any_jobs(plain, 30);
 }
 
-Test(schedule, waits_that_change_global_memory, .timeout = 60)
+Test(schedule, waits_that_change_global_memory, .timeout = TEST_LIMIT)
 {
 	same_for_any_jobs(looks_under_a_lock, 6);
 }
 
-Test(schedule, waits_that_change_shared_memory, .timeout = 240)
+Test(schedule, waits_that_change_shared_memory, .timeout = TEST_LIMIT)
 {
 	struct observed one = observe(counts_its_looks, 0, 1);
 	struct observed two = observe(counts_its_looks, 0, 2);
@@ -202,7 +203,7 @@ Test(schedule, seeds_permute_blocks)
 }
 
 /* The list that the lock protects holds every warp once: locks exclude in all schedules. */
-Test(schedule, locks_exclude, .timeout = 60)
+Test(schedule, locks_exclude, .timeout = TEST_LIMIT)
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		struct observed o = observe(contended, seed, 2);
@@ -218,7 +219,7 @@ Test(schedule, locks_exclude, .timeout = 60)
 }
 
 /* The same block fails first, and all that would have ended before it have ended. */
-Test(schedule, the_first_failure_ends_a_launch, .timeout = 60)
+Test(schedule, the_first_failure_ends_a_launch, .timeout = TEST_LIMIT)
 {
 	for (uint64_t seed = 0; seed < 3; seed++) {
 		struct exec_result first, r;

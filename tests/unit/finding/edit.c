@@ -88,7 +88,8 @@ Test(edit, barrier_of_those_who_race)
 	cr_expect_str_eq(grid.edit.ptx, "", "no barrier makes the blocks of a grid meet");
 }
 
-/* Every error and warning names a line to edit, if only the one at which it was found. */
+/* Every error and warning names a line to edit, if only the one at which it was found; but for races of
+ * operations (CS10..), which are not repaired at the accesses. */
 Test(edit, a_line_for_each_rule)
 {
 	for (unsigned r = 1; r <= rule_count(); r++) {
@@ -97,7 +98,8 @@ Test(edit, a_line_for_each_rule)
 		f.rule = r;
 		f.severity = rule_get(r)->severity;
 		edit_by_rule(&f);
-		cr_expect(f.edit.kind != EDIT_NONE || f.severity == SEV_NOTE, "%s", rule_get(r)->code);
+		cr_expect(f.edit.kind != EDIT_NONE || f.severity == SEV_NOTE || strlen(rule_get(r)->code) == 6,
+			"%s", rule_get(r)->code);
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/event/site.h"
 #include "libconsan/base/base.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -299,11 +300,12 @@ Test(group, none)
 }
 
 /* Thousands of findings of one kernel: no time is spent on pairs. */
-Test(group, many, .timeout = 20)
+Test(group, many, .timeout = TEST_LIMIT)
 {
 	const size_t n = 10000;
 	struct finding *f = base_alloc(n * sizeof *f);
 
+	cpu_limit(20);
 	for (size_t i = 0; i < n; i++) {
 		f[i] = (struct finding){ .rule = i % 3 ? CS102 : CS901, .severity = SEV_ERROR,
 			.order = i + 1, .nsides = 2, .kernel = "k" };

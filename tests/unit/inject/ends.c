@@ -2,6 +2,7 @@
  * was found is reported, and the launch that did not end counts as not checked. */
 #include "tests/common/ended.h"
 #include "tests/common/fake_gpu.h"
+#include "tests/common/limits.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +13,7 @@ static int driven(const char *env, const char *client)
 	const char *dir = build_dir();
 
 	needs_gpu_mode();
-	return shell("%s DRIVER_CHUNKS=3 COLUMNS=400 %s timeout -k 1 60 "
+	return shell("%s DRIVER_CHUNKS=3 COLUMNS=400 %s " LIMITED
 		"%s/consan-run --backend=gpu --no-global --error-exitcode=0 --allow-unchecked "
 		"%s/tests/gpu/driver_client %s 2>&1 </dev/null", fake_gpu("driver"), env, dir, dir, client);
 }
@@ -27,7 +28,7 @@ ParameterizedTestParameters(ends, during_a_launch)
 	return cr_make_param_array(struct how, hows, ARRAY_SIZE(hows));
 }
 
-ParameterizedTest(struct how *h, ends, during_a_launch, .timeout = 150)
+ParameterizedTest(struct how *h, ends, during_a_launch, .timeout = TEST_LIMIT)
 {
 	static const char *const from[] = { "thread", "handler" };
 	char words[64];
@@ -41,13 +42,13 @@ ParameterizedTest(struct how *h, ends, during_a_launch, .timeout = 150)
 }
 
 /* The launching thread ends: others can launch. */
-Test(ends, thread_ends, .timeout = 100)
+Test(ends, thread_ends, .timeout = TEST_LIMIT)
 {
 	expect_ended("pthread_exit", driven("DRIVER_END=later", "ends pthread_exit handler"), 4, "NOT CHECKED");
 	cr_assert(has(output, "0 of 1 clusters were checked") && has(output, "CS901"), "%s", output);
 }
 
-Test(ends, strange_programs, .timeout = 100)
+Test(ends, strange_programs, .timeout = TEST_LIMIT)
 {
 	static const char *const what[] = { "strange plain", "strange clearenv", "strange close-all" };
 

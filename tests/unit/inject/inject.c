@@ -2,6 +2,7 @@
  * (tests/gpu/fake_driver.c): contexts and modules are created and destroyed, and the environment
  * has faults. The program continues in all cases, and the report names what was not done. */
 #include "tests/common/fake_gpu.h"
+#include "tests/common/limits.h"
 #include "libconsan/origin/origin.h"
 
 #include <criterion/criterion.h>
@@ -53,7 +54,7 @@ static bool says(const char *what)
 #define RUNS(status, ...) cr_expect_eq(driven(__VA_ARGS__), status, "%s", output)
 
 /* A launch that the driver refuses is a finding of the host, and its kernel is not checked. */
-Test(inject, refused_launch, .timeout = 60)
+Test(inject, refused_launch, .timeout = TEST_LIMIT)
 {
 	RUNS(67, "", "", "driver", "refused");
 	SAYS("refused: 1");
@@ -66,7 +67,7 @@ Test(inject, refused_launch, .timeout = 60)
 }
 
 /* The other calls that fail, as on the CPU. */
-Test(inject, failed_calls, .timeout = 60)
+Test(inject, failed_calls, .timeout = TEST_LIMIT)
 {
 	RUNS(67, "", "", "driver", "lookup");
 	SAYS("warning CS952 kernel or variable not found");
@@ -97,7 +98,7 @@ Test(inject, failed_calls, .timeout = 60)
 
 /* Each context has one pool, which it keeps; the second context of a device has a smaller one. A
  * second stream makes room for launches that do not end: 3/32 of the pool. */
-Test(inject, contexts, .timeout = 60)
+Test(inject, contexts, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "", "", "driver", "two");
 	cr_expect_eq(times("in context 0: 1022 MiB, 1580 MiB in use"), 2, "%s", output);
@@ -110,7 +111,7 @@ Test(inject, contexts, .timeout = 60)
 }
 
 /* A new object may have the handle of a destroyed one. No records are lost. */
-Test(inject, reused_handles, .timeout = 60)
+Test(inject, reused_handles, .timeout = TEST_LIMIT)
 {
 	static const char *const mode[] = { "again", "reset", "release", "unload", "unload-library" };
 
@@ -123,7 +124,7 @@ Test(inject, reused_handles, .timeout = 60)
 
 /* Each allocation has a guard region, which the program does not see and which does not make
  * an allocation fail. */
-Test(inject, guards, .timeout = 60)
+Test(inject, guards, .timeout = TEST_LIMIT)
 {
 	static const char *const options[] = { "", "--gpu-global" };
 
@@ -136,7 +137,7 @@ Test(inject, guards, .timeout = 60)
 	}
 }
 
-Test(inject, environment, .timeout = 60)
+Test(inject, environment, .timeout = TEST_LIMIT)
 {
 	char args[4096];
 
@@ -164,7 +165,7 @@ Test(inject, environment, .timeout = 60)
 
 /* A kernel without PTX runs unrecorded. Those of a library may be outside of the check; here the
  * program has the name of one. */
-Test(inject, library_kernels, .timeout = 60)
+Test(inject, library_kernels, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -179,7 +180,7 @@ Test(inject, library_kernels, .timeout = 60)
 }
 
 /* A cubin whose PTX is in the store is instrumented. */
-Test(inject, remembered, .timeout = 60)
+Test(inject, remembered, .timeout = TEST_LIMIT)
 {
 	static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n.entry kernel()\n{\nret;\n}\n";
 	const Elf64_Ehdr cubin = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64 }, .e_machine = EM_CUDA,
@@ -204,7 +205,7 @@ Test(inject, remembered, .timeout = 60)
 }
 
 /* From CUPTI's activity records; those of our own kernels are counted apart. */
-Test(inject, gpu_times, .timeout = 60)
+Test(inject, gpu_times, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "", "", "driver", "one");
 	cr_expect(!says("GPU's clock") && !says("on the GPU"), "%s", output);
@@ -222,7 +223,7 @@ Test(inject, gpu_times, .timeout = 60)
 	cr_expect(!says("on the GPU with recording"), "%s", output);
 }
 
-Test(inject, little_memory, .timeout = 60)
+Test(inject, little_memory, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "DRIVER_MIB=80", "", "driver", "one");
 	SAYS("records have 20 MiB of device memory, as there was no more");
@@ -240,7 +241,7 @@ Test(inject, little_memory, .timeout = 60)
 	SAYS("1 of 1 kernel checked");
 }
 
-Test(inject, program_behaviour, .timeout = 60)
+Test(inject, program_behaviour, .timeout = TEST_LIMIT)
 {
 	RUNS(67, "DRIVER_FAULT=1", "", "driver", "one");
 	SAYS("waited: 700");
@@ -255,7 +256,7 @@ Test(inject, program_behaviour, .timeout = 60)
 }
 
 /* 80 MB of records with a pool of 16 MB. */
-Test(inject, drained, .timeout = 60)
+Test(inject, drained, .timeout = TEST_LIMIT)
 {
 	static const char small[] = "--gpu-memory=16 --gpu-times",
 		drain[] = "--gpu-drain --gpu-memory=16 --gpu-times",
@@ -333,7 +334,7 @@ static const char *ran(bool *recorded)
 	return all;
 }
 
-Test(inject, graphs, .timeout = 120)
+Test(inject, graphs, .timeout = TEST_LIMIT)
 {
 	char args[64], want[200];
 	bool recorded;
@@ -357,7 +358,7 @@ Test(inject, graphs, .timeout = 120)
 }
 
 /* No driver at all: the program is not run. */
-Test(inject, no_driver, .timeout = 60)
+Test(inject, no_driver, .timeout = TEST_LIMIT)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
 
@@ -372,7 +373,7 @@ Test(inject, no_driver, .timeout = 60)
 }
 
 /* A driver that the program does not use. */
-Test(inject, unused_driver, .timeout = 60)
+Test(inject, unused_driver, .timeout = TEST_LIMIT)
 {
 	cr_expect_eq(shell("unset BXFI_MAP; LD_LIBRARY_PATH=%s/tests/gpu/driver %s/consan-run "
 		"--backend=gpu true 2>&1", build_dir(), build_dir()), 67, "%s", output);
@@ -380,7 +381,7 @@ Test(inject, unused_driver, .timeout = 60)
 }
 
 /* Kernels are assembled without a GPU, and the store has them. */
-Test(inject, prepare, .timeout = 60)
+Test(inject, prepare, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 	const char *const run = "%s/consan-run --gpu-prepare --code-cache=/tmp/consan-prepare-%d %s "

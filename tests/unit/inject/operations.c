@@ -2,6 +2,7 @@
  * tests/gpu/order_client.c and a fake driver. */
 #include "tests/common/fake_gpu.h"
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@ static int driven(const char *options, const char *args)
 {
 	const char *dir = build_dir();
 
-	return shell("%s DRIVER_DEVICES=2 timeout 20 "
+	return shell("%s DRIVER_DEVICES=2 " LIMITED
 		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1",
 		fake_gpu("driver"), dir, options, dir, args);
 }
@@ -34,7 +35,7 @@ static void expect(const char *name, const char *rule)
 	cr_expect_not(has(output, "CS10"), "%s:\n%s", args, output);
 }
 
-Test(operations, pairs, .timeout = 200)
+Test(operations, pairs, .timeout = TEST_LIMIT)
 {
 	FILE *in = fopen("tests/gpu/order_client.c", "r");
 	char line[512], name[64], rule[16];
@@ -57,13 +58,13 @@ static int beside(const char *env, const char *what)
 {
 	const char *dir = build_dir();
 
-	return shell("%s DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s timeout 30 %s/consan-run --backend=gpu --no-global "
+	return shell("%s DRIVER_DEVICES=2 DRIVER_CHUNKS=3 %s " LIMITED "%s/consan-run --backend=gpu --no-global "
 		"%s/tests/gpu/driver_client %s 2>&1", fake_gpu("driver"), env, dir, dir, what);
 }
 
 /* Kernels that wait for another launch, or for the host, end; they are checked unless their records are
  * mixed. */
-Test(operations, beside, .timeout = 120)
+Test(operations, beside, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	cr_expect_eq(beside("DRIVER_END=peer", "beside devices"), 0, "%s", output);
@@ -83,7 +84,7 @@ Test(operations, beside, .timeout = 120)
 }
 
 /* The branches of a graph may wait for each other. */
-Test(operations, branches, .timeout = 120)
+Test(operations, branches, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	cr_expect_eq(beside("DRIVER_END=peer", "branches two"), 0, "%s", output);
@@ -96,7 +97,7 @@ Test(operations, branches, .timeout = 120)
 }
 
 /* What the host may have ordered by memory is not compared, and the run says so. */
-Test(operations, host, .timeout = 60)
+Test(operations, host, .timeout = TEST_LIMIT)
 {
 	static const char *const name[] = { "host_told fixed", "host_tells fixed" };
 
@@ -113,7 +114,7 @@ Test(operations, host, .timeout = 60)
 }
 
 /* Both calls with their stacks, streams by name, the missing edge; what is not compared. */
-Test(operations, report, .timeout = 60)
+Test(operations, report, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	cr_assert_eq(driven("", "fill_copy racy"), 66, "%s", output);

@@ -1,5 +1,6 @@
 /* replay: --gpu-then-cpu with a fake driver, whose kernels do nothing (tests/gpu/replay_client.c). */
 #include "tests/common/fake_gpu.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void choose(const char *options, const char *program, const char *device)
 	HAS(device);
 }
 
-Test(replay, chooses, .timeout = 120)
+Test(replay, chooses, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	choose("", "suits_client", "(emulated)");
@@ -46,7 +47,7 @@ Test(replay, chooses, .timeout = 120)
 }
 
 /* The parameter, what it points to, and the variables have their contents, or the kernel traps. */
-Test(replay, whole, .timeout = 120)
+Test(replay, whole, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "", "race 4");
 	LACKS("\"replayed\": 1");
@@ -61,7 +62,7 @@ Test(replay, whole, .timeout = 120)
 	LACKS("not_replayed");
 }
 
-Test(replay, sample, .timeout = 120)
+Test(replay, sample, .timeout = TEST_LIMIT)
 {
 	RUNS(66, "--gpu-then-cpu --gpu-then-ctas=6", "race 100");
 	HAS("\"replay_ctas\": 100");
@@ -70,7 +71,7 @@ Test(replay, sample, .timeout = 120)
 }
 
 /* CTAs of a sample wait for others; all of them together do not. */
-Test(replay, waits, .timeout = 120)
+Test(replay, waits, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "--gpu-then-cpu --gpu-then-ctas=6", "waits 100");
 	HAS("waits for CTAs outside the sample");
@@ -80,7 +81,7 @@ Test(replay, waits, .timeout = 120)
 	LACKS("not_replayed");
 }
 
-Test(replay, limits, .timeout = 120)
+Test(replay, limits, .timeout = TEST_LIMIT)
 {
 	RUNS(0, "--gpu-then-cpu --gpu-then-memory=0", "race 4");
 	HAS("--gpu-then-memory");
@@ -88,7 +89,7 @@ Test(replay, limits, .timeout = 120)
 }
 
 /* An access behind an allocation is a finding; one in memory to which nothing points is none. */
-Test(replay, addresses, .timeout = 120)
+Test(replay, addresses, .timeout = TEST_LIMIT)
 {
 	RUNS(66, "--gpu-then-cpu --gpu-global", "outside"); /* which has guards behind allocations */
 	HAS("CS903");

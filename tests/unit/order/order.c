@@ -416,7 +416,7 @@ static void count_unchecked(void *user, const char *why)
 	not_checked++;
 }
 
-/* The same where accesses of the host are not told: an operation writes data, before or after the one that
+/* The same where accesses of the host are not reported: an operation writes data, before or after the one that
  * writes the host's flag; another stream's operation reads the data. */
 Test(order, the_host_may_synchronize_unseen)
 {

@@ -1,4 +1,5 @@
 /* Tests of origin: entries are found by content, survive only whole, and the oldest go first. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "libconsan/origin/origin.h"
 
@@ -176,7 +177,7 @@ Test(origin, folders)
 
 /* What others put into the folder is not read, and nothing blocks: a pipe, a link, another user's file, a
  * part of a file, more than a file. */
-Test(origin, hostile, .init = begin, .fini = end, .timeout = 20)
+Test(origin, hostile, .init = begin, .fini = end, .timeout = TEST_LIMIT)
 {
 	static const char *const act[] = { "rm $f; mkfifo $f", "mv $f x; ln -s x $f", "truncate -s 5 $f",
 		"truncate -s -1 $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f", "chown 65534 $f" };
@@ -192,7 +193,7 @@ Test(origin, hostile, .init = begin, .fini = end, .timeout = 20)
 }
 
 /* Two processes write and read the same entry: it is there in full. */
-Test(origin, together, .init = begin, .fini = end, .timeout = 60)
+Test(origin, together, .init = begin, .fini = end, .timeout = TEST_LIMIT)
 {
 	static char text[2][200000];
 	const pid_t child = fork();

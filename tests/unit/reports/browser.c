@@ -4,6 +4,7 @@
 #include "reports/reports.h"
 #include "history_sample.h"
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -26,7 +27,7 @@ static void leave(void)
 	cr_assert_eq(shell("rm -r %s", dir), 0);
 }
 
-TestSuite(browser, .init = enter, .fini = leave, .timeout = 200);
+TestSuite(browser, .init = enter, .fini = leave, .timeout = TEST_LIMIT);
 
 /* A race, a hang and a note; then n more races with histories of `steps` steps. */
 static struct results sample(unsigned n, uint32_t steps)
@@ -93,7 +94,7 @@ static void expect(const char *hash, const char *want)
 {
 	const char *title;
 
-	shell("HOME=%s timeout 90 chromium --headless=new --no-sandbox --disable-gpu "
+	shell("HOME=%s " LIMITED "chromium --headless=new --no-sandbox --disable-gpu "
 		"--user-data-dir=%s/profile --enable-logging=stderr --window-size=1200,900 "
 		"--virtual-time-budget=20000 --dump-dom 'file://%s/x.html%s' 2>&1", dir, dir, dir, hash);
 	title = strstr(output, "<title>saw ");

@@ -645,7 +645,7 @@ Test(formats, progress_line)
 	text_free(&t);
 }
 
-/* A report that somebody else made: its names reach a terminal, a log and a file of suppressions. */
+/* A report from another source: its names reach a terminal, a log and a file of suppressions. */
 Test(formats, names_of_a_report_are_made_visible)
 {
 	static const char json[] = "{\"consan_report\": 2, \"findings\": [{\"rule\": \"CS101\", "

@@ -429,6 +429,11 @@ Test(report, exit_status)
 	cr_assert_eq(report_exit_status(&none, &o, 0), 67);
 	cr_assert_eq(report_exit_status(&none, &o, 1), 1);
 	cr_assert_eq(report_exit_status(&filtered, &o, 0), 67, "nothing at all was checked");
+	cr_assert(options_parse(&o, "shard=2/3", &e));
+	cr_assert_eq(report_exit_status(&filtered, &o, 0), 0, "other shards have the launches");
+	cr_assert_eq(report_exit_status(&none, &o, 0), 67, "nothing was launched");
+	cr_assert(options_parse(&o, "shard=1/1", &e));
+	cr_assert_eq(report_exit_status(&filtered, &o, 0), 67, "there are no other shards");
 	clean.cut = 1;
 	cr_assert_eq(report_exit_status(&clean, &o, 0), 67, "records are missing");
 	cr_assert(options_parse(&o, "error-exitcode=0", &e));

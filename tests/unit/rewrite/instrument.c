@@ -1,6 +1,7 @@
 /* instrument: emulated GPU mode: instrumented PTX runs on the executor, and its records are
  * checked. tests/cases/harness/kernels.c compares the findings of all bundled kernels with
  * those of the cpu backend. Long because of the texts of the kernels. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +18,7 @@
 #include "libconsan/session/gpu.h"
 
 /* Several streams, faults, hangs: what --backend=gpu must support */
-Test(instrument, scenarios, .timeout = 300)
+Test(instrument, scenarios, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -26,7 +27,7 @@ Test(instrument, scenarios, .timeout = 300)
 
 /* Some of the specimens that tests/cases/harness/cases.c runs in its own process, here as
  * programs of the driver API. */
-Test(instrument, specimens, .timeout = 300)
+Test(instrument, specimens, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -34,7 +35,7 @@ Test(instrument, specimens, .timeout = 300)
 		output);
 }
 
-Test(instrument, planted_bugs, .timeout = 300)
+Test(instrument, planted_bugs, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -43,7 +44,7 @@ Test(instrument, planted_bugs, .timeout = 300)
 }
 
 /* Equal values are a warning, as on the cpu backend, and different ones an error. */
-Test(instrument, values_of_stores, .timeout = 60)
+Test(instrument, values_of_stores, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -58,7 +59,7 @@ Test(instrument, values_of_stores, .timeout = 60)
  * the other one of two unordered accesses comes first, there is no finding; a release was recorded
  * before other warps of the warpgroup recorded the preceding wait; the lanes of a warp reach
  * setmaxnreg at two times; a barrier is reused by other threads. */
-Test(instrument, schedules, .timeout = 300)
+Test(instrument, schedules, .timeout = TEST_LIMIT)
 {
 	static const struct { const char *run, *expected; } other[] = {
 		{ "specimens --seed=2 %s gpu-emulated race/cs121_operand_unordered",
@@ -91,7 +92,7 @@ static void first_finding(char *to, size_t size)
 
 /* The reports of both backends are the same (only the executor tries edits): which warps wait where,
  * for which phase, and what is missing. */
-Test(instrument, hangs, .timeout = 300)
+Test(instrument, hangs, .timeout = TEST_LIMIT)
 {
 	static const char *const bug[] = { "ring/ring --ctas=1 --rows=256 --bug=tx_too_few",
 		"ring/ring --ctas=1 --rows=256 --bug=too_few_releases",
@@ -100,23 +101,23 @@ Test(instrument, hangs, .timeout = 300)
 		"wgmma_gemm/wgmma_gemm --bug=release_own_only",
 		"wgmma_gemm/wgmma_gemm --bug=mask_narrow --cluster=2x2",
 		"attention/hopper --bug=no_first_turn" };
-	static char said[2][1 << 14];
+	static char first[2][1 << 14];
 	const char *dir = build_dir();
 
 	for (size_t k = 0; k < sizeof bug / sizeof *bug; k++) {
 		for (unsigned b = 0; b < 2; b++) {
 			cr_expect_eq(shell("%s/consan-run --backend=%s --no-source --verify-fixes=no "
 				"--timeout=3 %s/kernels/%s 2>&1", dir, b ? "gpu-emulated" : "cpu", dir, bug[k]), 66, "%s: %s", bug[k], output);
-			first_finding(said[b], sizeof said[b]);
+			first_finding(first[b], sizeof first[b]);
 		}
-		cr_expect(said[0][0] && strstr(said[0], "waiting"), "%s", bug[k]);
-		cr_expect_str_eq(said[1], said[0], "%s", bug[k]);
+		cr_expect(first[0][0] && strstr(first[0], "waiting"), "%s", bug[k]);
+		cr_expect_str_eq(first[1], first[0], "%s", bug[k]);
 	}
 }
 
 /* Hangs are found from records: a loop that records nothing, or whose loads could return
  * another value, is reported as stopped. */
-Test(instrument, hang_specimens, .timeout = 300)
+Test(instrument, hang_specimens, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -140,7 +141,7 @@ static void expect_run(const struct emulated_run *run, const char *fixed)
 
 /* With a pool that is too small, records are drained while the kernel runs: the findings are
  * the same. */
-Test(instrument, drained, .timeout = 300)
+Test(instrument, drained, .timeout = TEST_LIMIT)
 {
 	static const struct emulated_run run[] = {
 		{ "hgemm/hgemm --m=512 --n=1024 --k=640", "", "0 errors, 0 warnings, 0 notes", 0 },
@@ -181,7 +182,7 @@ static const char each_leads[] =
 
 /* All lanes have chunks, and those of all CTAs exit at the same clock. Each chunk must be
  * recognized as complete, and nothing may come after what is taken for the end of a CTA. */
-Test(instrument, drained_identical, .timeout = 300)
+Test(instrument, drained_identical, .timeout = TEST_LIMIT)
 {
 	struct consan_err e = { 0 };
 	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 gpu-memory=1 jobs=1", &e);
@@ -202,7 +203,7 @@ Test(instrument, drained_identical, .timeout = 300)
 
 /* Whether all records fit or not, lanes that wait for chunks and reach their cluster barriers
  * late are not a hang. */
-Test(instrument, drained_clusters, .timeout = 300)
+Test(instrument, drained_clusters, .timeout = TEST_LIMIT)
 {
 	const char *dir = build_dir();
 
@@ -250,7 +251,7 @@ static const char beside[] =
 
 /* One lane polls a flag while the others of its warp try a wait: that it has not polled since
  * the flag was set does not mean that the kernel makes no progress. */
-Test(instrument, flag_and_try_wait, .timeout = 300)
+Test(instrument, flag_and_try_wait, .timeout = TEST_LIMIT)
 {
 	struct consan_err e = { 0 };
 	struct consan *c = consan_open("backend=gpu-emulated gpu-drain=1 jobs=2 seed=1", &e);
@@ -311,7 +312,7 @@ Test(instrument, atomics_that_poll, .timeout = 100)
 }
 
 /* Hooks with draining record the same. */
-Test(instrument, drained_specimens, .timeout = 300)
+Test(instrument, drained_specimens, .timeout = TEST_LIMIT)
 {
 	cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/[ac]*/*.ptx' "
 		"CASES_WITH='backend=gpu-emulated gpu-global=1 gpu-drain=1 gpu-memory=1 timeout=10' "
@@ -321,7 +322,7 @@ Test(instrument, drained_specimens, .timeout = 300)
 
 /* A cluster of which records did not fit may lack a wait: nothing is reported for it, except
  * that it was not checked; the others are checked. */
-Test(instrument, overflow, .timeout = 300)
+Test(instrument, overflow, .timeout = TEST_LIMIT)
 {
 	static const struct emulated_run run[] = {
 		{ "wgmma_gemm/wgmma_gemm --m=1024 --n=1024 --k=512", "", "0 errors, 0 warnings, 0 notes", 67 },
@@ -344,7 +345,7 @@ Test(instrument, overflow, .timeout = 300)
 
 /* Short launches with few clusters: the pre-check misses no finding, and several clusters with
  * the same finding are counted. */
-Test(instrument, precheck, .timeout = 300)
+Test(instrument, precheck, .timeout = TEST_LIMIT)
 {
 #define CLEAN "0 errors, 0 warnings, 0 notes"
 	static const struct { const char *program, *bug, *says; } run[] = {
@@ -521,7 +522,7 @@ Test(instrument, unbounded_stack)
 }
 
 /* Device functions, polled flags and wmma, with and without global memory. */
-Test(instrument, functions, .timeout = 300)
+Test(instrument, functions, .timeout = TEST_LIMIT)
 {
 	static const char *const with[] = { "backend=gpu-emulated",
 		"backend=gpu-emulated gpu-global=1 jobs=1" };
@@ -537,7 +538,7 @@ Test(instrument, functions, .timeout = 300)
 }
 
 /* In a random schedule the warps of a warpgroup leave wgmma.wait_group one by one, as on a GPU. */
-Test(instrument, staggered_warps, .timeout = 300)
+Test(instrument, staggered_warps, .timeout = TEST_LIMIT)
 {
 	for (unsigned seed = 1; seed < 4; seed++) {
 		cr_expect_eq(shell("unset BXFI_MAP; CASES='tests/cases/tricky/wgmma_*.ptx' "
@@ -569,7 +570,7 @@ static void assemble(const char *path, bool drains)
 }
 
 /* ptxas accepts the hooks around calls, copies and waits. */
-Test(instrument, assembled, .timeout = 120)
+Test(instrument, assembled, .timeout = TEST_LIMIT)
 {
 	glob_t all;
 
@@ -752,7 +753,7 @@ static void *device(struct consan *c, const void *from, size_t bytes)
 }
 
 /* The GPU computes the same signatures as the host: equal if the warps recorded the same. */
-Test(instrument, digest, .timeout = 120)
+Test(instrument, digest, .timeout = TEST_LIMIT)
 {
 	char path[PATH_MAX] = "";
 	struct consan_err e = { 0 };

@@ -6,6 +6,7 @@
 #include "libconsan/options/options.h"
 #include "libconsan/finding/results/results.h"
 #include "libconsan/event/site.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -409,7 +410,7 @@ static void *launch_and_look(void *arg)
 }
 
 /* Two sessions, three threads in each. */
-Test(consan, sessions_are_thread_safe, .timeout = 60)
+Test(consan, sessions_are_thread_safe, .timeout = TEST_LIMIT)
 {
 	char dir[] = "/tmp/consan-threads-XXXXXX", path[6][64];
 	struct fixture s[2];
@@ -495,7 +496,7 @@ Test(consan, explored_schedules_are_found_again)
 }
 
 /* A launch that --timeout ends is not checked, even if no cluster was running at that moment. */
-Test(consan, cut_off_is_not_checked, .timeout = 60)
+Test(consan, cut_off_is_not_checked, .timeout = TEST_LIMIT)
 {
 	static const char loop[] =
 		".version 8.0\n.target sm_90a\n.address_size 64\n"

@@ -1,5 +1,6 @@
 /* Forked copies of the process: they run no signal handler of the program, and end with it. */
 #include "libconsan/session/copy.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -15,7 +16,7 @@ static void handler(int number)
 	handled = number;
 }
 
-Test(copy, runs_no_handler_of_the_program, .timeout = 20)
+Test(copy, runs_no_handler_of_the_program, .timeout = TEST_LIMIT)
 {
 	int fd[2];
 	pid_t pid;
@@ -46,7 +47,7 @@ Test(copy, runs_no_handler_of_the_program, .timeout = 20)
 }
 
 /* A process in between is killed; the end of the pipe that only its copy holds is then closed. */
-Test(copy, ends_with_its_parent, .timeout = 20)
+Test(copy, ends_with_its_parent, .timeout = TEST_LIMIT)
 {
 	struct pollfd end;
 	pid_t between;

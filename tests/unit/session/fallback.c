@@ -1,5 +1,6 @@
 /* fallback: clusters of two sizes in one launch, and the verdict of
  * --cluster-fallback on kernels that are invariant and kernels that are not. */
+#include "tests/common/limits.h"
 #include "tests/common/shell.h"
 #include "libconsan/event/event.h"
 #include "libconsan/exec/exec.h"
@@ -87,7 +88,7 @@ static void expect(const char *options, const char *program, const char *kind, c
 #define BREAKS "fallback_not_invariant"
 
 /* The matmul derives parts, masks and counts from the cluster it is in. */
-Test(fallback, multicast_matmul, .timeout = 120)
+Test(fallback, multicast_matmul, .timeout = TEST_LIMIT)
 {
 	static const char *const options[] = { "--cluster-fallback=1", "--cluster-fallback=2",
 		"--cluster-fallback=2 --seed=3", "--cluster-fallback=1 --async=early" };
@@ -101,7 +102,7 @@ Test(fallback, multicast_matmul, .timeout = 120)
 		"2 clusters of 4x1x1 and 4 of 2x1x1");
 }
 
-Test(fallback, forms, .timeout = 120)
+Test(fallback, forms, .timeout = TEST_LIMIT)
 {
 #define FORM(name) "fallback/fallback --form=" name
 	expect("--cluster-fallback=2", FORM("multicast"), INVARIANT, "multicast at fallback.cu:");
@@ -122,7 +123,7 @@ Test(fallback, forms, .timeout = 120)
 
 /* The sharded attention cuts its tiles for the cluster of the launch, the mesh
  * passes K and V on from rank to rank. */
-Test(fallback, attention, .timeout = 120)
+Test(fallback, attention, .timeout = TEST_LIMIT)
 {
 	expect("--cluster-fallback=1", "attention/hopper --cluster=2 --n=512", BREAKS,
 		"a wait counts on the preferred size: hopper.cu:");

@@ -4,6 +4,7 @@
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/session/session.h"
 #include "libconsan/event/event.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ static void stop(struct fixture *x)
 	consan_close(x->c);
 }
 
-Test(repair, trials_leave_no_trace, .timeout = 60)
+Test(repair, trials_leave_no_trace, .timeout = TEST_LIMIT)
 {
 	struct fixture x = start("verify-fixes=yes jobs=1", NULL);
 	const struct finding *f = run(&x);
@@ -104,7 +105,7 @@ Test(repair, trials_leave_no_trace, .timeout = 60)
 }
 
 /* The library forks only where it is asked to. */
-Test(repair, not_without_being_asked, .timeout = 60)
+Test(repair, not_without_being_asked, .timeout = TEST_LIMIT)
 {
 	static const char *const options[] = { "", "verify-fixes=no" };
 
@@ -120,7 +121,7 @@ Test(repair, not_without_being_asked, .timeout = 60)
 }
 
 /* A copy of the process would write it, too. */
-Test(repair, shared_memory_is_not_tried, .timeout = 60)
+Test(repair, shared_memory_is_not_tried, .timeout = TEST_LIMIT)
 {
 	uint32_t *out = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct fixture x;

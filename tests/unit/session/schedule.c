@@ -5,6 +5,7 @@
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/finding/types.h"
 #include "libconsan/session/explore.h"
+#include "tests/common/limits.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static void describe(struct run *r, struct text *t)
 	}
 }
 
-Test(schedule, a_seed_gives_the_same_findings, .timeout = 60)
+Test(schedule, a_seed_gives_the_same_findings, .timeout = TEST_LIMIT)
 {
 	static const char *const path[] = { MISSING_BARRIER, CHECKED_LOCK, LOCKS, SEQUENCE_LOCK };
 
@@ -108,7 +109,7 @@ static void found_again(const char *path, unsigned rule)
 	run_close(&r);
 }
 
-Test(schedule, checked_then_claimed, .timeout = 60)
+Test(schedule, checked_then_claimed, .timeout = TEST_LIMIT)
 {
 	found_again(CLAIMED, CS101);
 }
@@ -124,14 +125,14 @@ static void found_by_default(const char *path, unsigned rule)
 }
 
 /* Blocks that poll start before one of them has performed a write. */
-Test(schedule, locks_by_default, .timeout = 60)
+Test(schedule, locks_by_default, .timeout = TEST_LIMIT)
 {
 	found_by_default(LOCKS, CS702);
 	found_by_default(CHECKED_LOCK, CS102);
 }
 
 /* A launch that takes locks is also tried in the reverse order, the first time. */
-Test(schedule, locks_in_reverse_order, .timeout = 60)
+Test(schedule, locks_in_reverse_order, .timeout = TEST_LIMIT)
 {
 	const struct finding *const *f;
 	struct run r = run(LAST_RELEASE, RACY, "");
@@ -152,7 +153,7 @@ Test(schedule, locks_in_reverse_order, .timeout = 60)
 }
 
 /* A finding names the option by which older values were read. */
-Test(schedule, older_values, .timeout = 60)
+Test(schedule, older_values, .timeout = TEST_LIMIT)
 {
 	const struct finding *const *f;
 	struct consan_err e = { 0 };
@@ -223,7 +224,7 @@ static void divide(const char *path)
 	cr_assert(found);
 }
 
-Test(schedule, shards_divide_the_schedules, .timeout = 120)
+Test(schedule, shards_divide_the_schedules, .timeout = TEST_LIMIT)
 {
 	const struct coverage *v;
 	struct run r;
@@ -244,10 +245,11 @@ Test(schedule, shards_divide_the_schedules, .timeout = 120)
 
 /* Counts the seeds in memory that the copies of the process share. */
 static size_t count_seed(void *user, uint64_t seed, const struct exec_control *control,
-	const struct finding *const **found)
+	const struct finding *const **found, enum explore_end *end)
 {
 	(void)control;
 	(void)found;
+	(void)end;
 	((unsigned char *)user)[seed]++;
 	return 0;
 }
