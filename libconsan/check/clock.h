@@ -43,6 +43,9 @@ enum plane { PLANE_G, PLANE_P,
 	/* agents of tensor memory, only if tcgen05.fence is required (K4): exported by a fence before
 	 * a synchronization or by a commit, imported by a fence after one */
 	PLANE_TC_BEFORE, PLANE_TC,
+	/* agents of tensor memory: ordered before accesses to it, by fences of tcgen05 around a relaxed
+	 * synchronization. What they read in shared memory may not be overwritten yet */
+	PLANE_TMEM,
 	/* loads of tensor memory that are complete as their registers were read (E16) */
 	PLANE_LOADED,
 	/* + m: generic accesses to the shared memory of CTA m by warps of other CTAs, covered by a

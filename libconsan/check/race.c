@@ -511,7 +511,7 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		if (plane != PLANE_G && !ordered(v, plane, old, now, bytes, true)
 			&& race_severity(v, pick_rule(v, old, now, MISSING_FENCE), old) > SEV_NOTE)
 			rule = pick_rule(v, old, now, MISSING_FENCE);
-	} else if (missing == MISSING_ORDER && blocked_by_scope(v, old, bytes)) {
+	} else if (missing == MISSING_ORDER && rule != CS108 && blocked_by_scope(v, old, bytes)) {
 		rule = CS222;
 	} else if ((rule == CS101 || rule == CS102 || rule == CS108) && old_generic) {
 		const enum observed_by by = warp_observed(v->c, v->w, v->lanes, old->agent, old->epoch);

@@ -65,6 +65,7 @@ const struct tc_commit *tc_commit_of(const struct tc_warp *t, uint32_t lane, uin
 bool tc_knows_later(const struct cluster *c, const struct frontier *f, const struct past_op *x)
 {
 	const struct tc_warp *t = c->warp[x->warp].tc;
+	const uint32_t agent = agent_tensor(c, AGENT_TC, x->warp);
 	size_t low = 0, high = t ? t->op.n : 0;
 
 	while (low < high) {
@@ -77,8 +78,8 @@ bool tc_knows_later(const struct cluster *c, const struct frontier *f, const str
 	}
 	if (!t || low == t->op.n)
 		return false;
-	return frontier_knows_one(&c->space, f, agent_tensor(c, AGENT_TC, x->warp), x->lanes,
-		t->first + (uint32_t)low);
+	return frontier_knows_one(&c->space, f, agent, x->lanes, t->first + (uint32_t)low)
+		|| frontier_lanes(&c->space, f, PLANE_TMEM, agent, t->first + (uint32_t)low) & x->lanes;
 }
 
 bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct frontier *f,
@@ -90,7 +91,7 @@ bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct fron
 		for (size_t k = 0; t && k < t->commit.n; k++) {
 			const struct tc_commit *m = &t->commit.at[k];
 
-			if (m->mbar != mbar || frontier_knows(&c->space, f, agent_tensor(c, AGENT_TC, i), 1u << m->lane,
+			if (m->mbar != mbar || tmem_ordered(c, f, agent_tensor(c, AGENT_TC, i), 1u << m->lane,
 				m->epoch))
 				continue;
 			*x = (struct past_op){ (uint16_t)i, 1u << m->lane, 0, m->site };
@@ -269,7 +270,7 @@ static bool operation_left(struct cluster *c, unsigned cta, const struct event *
 	struct finding *f;
 
 	if (w->cta / 2 != cta / 2 || !x->epoch || x->epoch <= w->tc->reported
-		|| frontier_knows(&c->space, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
+		|| tmem_ordered(c, c->cta[cta].exited, agent_tensor(c, AGENT_TC, w->index), 1u << x->lane,
 			x->epoch))
 		return false;
 	f = report_new(c, CS613, rule_severity(CS613), e->site, x->site);

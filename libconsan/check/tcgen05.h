@@ -86,6 +86,10 @@ bool tmem_waited_first(const struct tmem_view *t, const struct warp *by, unsigne
 /* E16: is the load ordered but for the tcgen05.wait::ld? On today's hardware it is complete when
  * its registers have been read. */
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old);
+/* Does f know that an operation on tensor memory is complete? Then accesses to tensor memory are
+ * ordered after it. */
+bool tmem_ordered(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
+	uint32_t epoch);
 
 /* ---- tmem_report.c ---- */
 /* isa: the versions of the ISA that order the two */

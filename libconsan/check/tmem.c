@@ -131,13 +131,20 @@ static bool fenced(const struct tmem_view *t, enum agent_kind kind, const struct
 	return !(old->lanes & ~frontier_lanes(&t->v.c->space, t->v.f, PLANE_TC, old->agent, old->epoch));
 }
 
+bool tmem_ordered(const struct cluster *c, const struct frontier *f, uint32_t agent, uint32_t lanes,
+	uint32_t epoch)
+{
+	return frontier_knows(&c->space, f, agent, lanes, epoch)
+		|| !(lanes & ~frontier_lanes(&c->space, f, PLANE_TMEM, agent, epoch));
+}
+
 /* For a deallocation it is enough that threads knew the operation to be complete before they exited,
  * and that a cluster barrier waited for their exit. */
 static bool known_by_exited(const struct tmem_view *t, const struct cell_entry *old)
 {
 	const struct frontier *gone = cluster_gone(t->v.c, t->v.w);
 
-	return gone && frontier_knows(&t->v.c->space, gone, old->agent, old->lanes, old->epoch);
+	return gone && tmem_ordered(t->v.c, gone, old->agent, old->lanes, old->epoch);
 }
 
 bool tmem_is_loaded(const struct tmem_view *t, const struct cell_entry *old)
@@ -175,7 +182,7 @@ static enum shadow_verdict classify(struct shadow_view *s, const struct cell_ent
 		return SHADOW_ORDERED; /* operands of one operation */
 	if (t->frees && (already_reported(by, kind, old->epoch) || known_by_exited(t, old)))
 		return SHADOW_ORDERED;
-	if (frontier_knows(&c->space, t->v.f, old->agent, old->lanes, old->epoch)) {
+	if (tmem_ordered(c, t->v.f, old->agent, old->lanes, old->epoch)) {
 		if (!policy->tcgen05_fence || fenced(t, kind, by, old))
 			return SHADOW_ORDERED;
 		tmem_report(t, CS607, 0, old, now, granule, lanes);
@@ -385,7 +392,17 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 /* ---- fences (E19, K4) ---- */
 
 /* A relaxed synchronization orders tensor memory between the two fences: what they export and
- * import is that of an acquire, for the agents of tensor memory alone. */
+ * import is that of an acquire, for the agents of tensor memory and accesses to it alone. */
+static void join_tmem(struct cluster *c, struct frontier *f, const struct frontier *from)
+{
+	struct frontier *all = frontier_new(&c->space);
+
+	frontier_join_agents(&c->space, all, from, agent_tensor(c, AGENT_TC, 0), 3 * c->ntensor);
+	frontier_join_as(&c->space, f, PLANE_TMEM, all, PLANE_G);
+	frontier_join_as(&c->space, f, PLANE_TC_BEFORE, all, PLANE_TC_BEFORE);
+	frontier_put(&c->space, all);
+}
+
 static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	for (size_t i = 0; i < w->released.n;) {
@@ -407,9 +424,9 @@ static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		if (!m)
 			continue;
 		f = frontier_new(&c->space);
-		frontier_join_agents(&c->space, f, w->group[i].f, agent_tensor(c, AGENT_TC, 0),
-			3 * c->ntensor);
-		vec_push(&w->released, ((struct released){ .lanes = m, .wide = true, .f = f }));
+		join_tmem(c, f, w->group[i].f);
+		vec_push(&w->released, ((struct released){ .lanes = m, .wide = true,
+			.scope = SCOPE_CLUSTER, .f = f }));
 	}
 }
 
@@ -422,8 +439,7 @@ static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		if (!m || w->observed.at[i].sc)
 			continue;
 		f = frontier_new(&c->space);
-		frontier_join_agents(&c->space, f, w->observed.at[i].f, agent_tensor(c, AGENT_TC, 0),
-			3 * c->ntensor);
+		join_tmem(c, f, w->observed.at[i].f);
 		warp_acquire(c, w, m, f);
 		frontier_put(&c->space, f);
 	}

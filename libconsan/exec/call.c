@@ -77,7 +77,9 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 	l32 *sp = r32(w, w->worker->grid->k->sp_slot);
 	uint32_t limit = w->worker->grid->k->local_stack;
 	l32 *dynamic = r32(w, w->worker->grid->k->dynamic_slot);
-	struct call_frame f = { s->ret_pc, sp[l], dynamic[l], s, NULL };
+	const uint64_t from = w->call[l].n ? w->call[l].at[w->call[l].n - 1].path : 0;
+	struct call_frame f = { s->ret_pc, sp[l], dynamic[l], s, NULL,
+		(from + s->ret_pc + 1) * 0x9e3779b97f4a7c15ull };
 	uint32_t top = sp[l] + s->caller->frame + dynamic[l];
 
 	if (top > limit || to->frame > limit - top) {

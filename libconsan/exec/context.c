@@ -310,6 +310,7 @@ void context_begin(struct worker *wk, uint64_t id, uint32_t place)
 	cluster_dims(&c->info, c->dims);
 	c->info.nctas = c->dims[0] * c->dims[1] * c->dims[2];
 	c->sink = reads_begin(c, o && o->cluster_begin ? o->cluster_begin(o->user, &c->info) : NULL);
+	c->poll_ops = g->l->hardware ? POLL_OPS : 0;
 	c->work = c->polls = c->events = c->ticks = c->slept = 0;
 	c->last_op = 0;
 	c->bar_phase = 0;
@@ -319,7 +320,7 @@ void context_begin(struct worker *wk, uint64_t id, uint32_t place)
 	c->oldest = c->newest = NULL;
 	c->stop = false;
 	c->parked = 0;
-	c->parked_shared = 0;
+	c->parked_shared = c->changes = 0;
 	c->poll = NULL;
 	c->polled = 0;
 	c->running = c->info.nctas;

@@ -337,9 +337,9 @@ static inline uint64_t sched_place(uint64_t offset)
 /* Before a strong access of the running fragment to these places. False: the warp was parked;
  * return STEP_PARK. */
 bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode);
-/* Before a strong write or an atomic of the running fragment on shared memory, in a kernel that has
- * strong loads of it. False: as above. */
-bool sched_shared_point(struct warp *w);
+/* Before a strong write or an atomic of the running fragment on shared memory. False, in kernels
+ * that have strong loads of it: as above. */
+bool sched_shared_change(struct warp *w);
 /* Lets the warp of the cluster go on that has been parked at one the longest. False: there is
  * none. */
 bool sched_grant_shared(struct cluster *c);
@@ -378,6 +378,11 @@ enum run_result warp_run(struct warp *w);
 /* xop.run of ops whose handlers cannot do it */
 enum step run_step(struct warp *w, const struct xop *x, uint32_t lanes);
 #define POLLS 4 /* polls without change before a backward jump yields */
+/* Instrumented code that polls seems to work, as it records each iteration. Its turn ends after a
+ * dozen of them, or it would take very long until the thread that holds a lock releases it. */
+#define POLL_OPS 4096
+#define STAYS 16 /* turns ended before a backward jump lets another fragment run: each has a new
+		  * budget, and what the loop waits for may be that fragment's to do */
 /* Accounts for the ops from `from` to before `end`. */
 static inline void warp_retire(struct warp *w, const struct xop *from, const struct xop *end)
 {

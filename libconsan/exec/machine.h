@@ -136,6 +136,7 @@ struct call_frame {        /* return address of one lane, see call.c */
 	uint32_t dynamic;          /* bytes that the caller has allocated behind its frame */
 	const struct call_site *site;
 	unsigned char *saved;      /* the caller's registers, recursive calls only */
+	uint64_t path;             /* differs if the lane came here by other calls */
 };
 
 /* Lanes of a slot that hold a value loaded from shared memory never written, see follow.c, and the
@@ -184,6 +185,7 @@ struct warp {
 				      phase */
 	l64 lane_exits;            /* incremented when lanes exit: a word to wait on */
 	int64_t budget;            /* ops left in this turn */
+	uint32_t stays;            /* turns that the running fragment ended, since others could run */
 
 	/* sched.c: strong accesses to global memory in kernels whose clusters are coupled */
 	bool parked;               /* waits until it may perform the access `point` */
@@ -267,6 +269,7 @@ struct cluster {
 	uint64_t work;             /* incremented when anything but registers changes: ex_work().
 				      A quantum without work is a spin (or plain arithmetic) */
 	uint64_t polls;            /* incremented by ex_poll() */
+	int64_t poll_ops;          /* ops that a poll counts for in a warp's turn */
 	uint64_t events;
 	uint64_t ticks, slept;     /* ops retired, time slept: their sum is the clock of %clock
 				      and %globaltimer */
@@ -283,6 +286,8 @@ struct cluster {
 	uint32_t running;          /* CTAs that have not ended */
 	uint32_t parked;           /* warps that are parked before accesses to global memory */
 	uint64_t parked_shared;    /* before accesses to shared memory, so far */
+	uint64_t changes;          /* strong writes and atomics, so far: those on shared memory, and in
+				      coupled kernels those on global memory */
 	struct xpolled *poll;      /* the running warp's, if it is held back; or NULL */
 	uint32_t slot;             /* index in the worker's residents */
 	uint32_t place;            /* where it runs: clc.h */
@@ -300,7 +305,7 @@ struct async_op {
 	struct warp *warp;         /* issuer; valid as long as its cluster */
 	uint32_t lanes, site;
 	uint32_t id;               /* async_op of events */
-	uint64_t issued;           /* ticks of the cluster then */
+	uint64_t issued, changes;  /* ticks and changes of the cluster then */
 	bool queued;
 	/* Takes effect: moves the data, signals, emits events. The op has left the queue by then
 	 * and belongs to perform(), which frees it with async_free() or keeps it in its group's
@@ -574,6 +579,7 @@ static inline void ex_work(struct warp *w)
 static inline void ex_poll(struct warp *w)
 {
 	w->polls++;
+	w->budget -= w->cluster->poll_ops;
 	w->cluster->polls++;
 }
 static inline uint32_t ex_op_id(struct cluster *c)

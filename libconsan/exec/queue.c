@@ -7,6 +7,9 @@
 /* ticks of the cluster from the issue of an op to its effect; instrumented code has many more ops */
 #define ASYNC_LATEST (1u << 16)
 #define ASYNC_LATEST_HARDWARE (1u << 20)
+/* ... and strong writes and atomics of the cluster: each costs the checker far more than an op does,
+ * and loops may poll by them */
+#define ASYNC_CHANGES 1024
 
 static unsigned pool_class(size_t bytes)
 {
@@ -75,6 +78,7 @@ void async_issue(struct cluster *c, struct async_op *op)
 	}
 	op->queued = true;
 	op->issued = c->ticks;
+	op->changes = c->changes;
 	op->prev = c->newest;
 	op->next = NULL;
 	*(c->newest ? &c->newest->next : &c->oldest) = op;
@@ -102,7 +106,8 @@ bool async_perform_overdue(struct cluster *c)
 {
 	const uint64_t latest = c->grid->l->hardware ? ASYNC_LATEST_HARDWARE : ASYNC_LATEST;
 
-	return c->oldest && c->ticks - c->oldest->issued > latest && async_perform_one(c);
+	return c->oldest && (c->ticks - c->oldest->issued > latest
+		|| c->changes - c->oldest->changes > ASYNC_CHANGES) && async_perform_one(c);
 }
 
 void *ex_scratch(struct worker *wk, size_t bytes)

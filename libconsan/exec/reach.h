@@ -96,14 +96,18 @@ static __attribute__((noinline)) bool reach_each(struct warp *w, const struct xo
 		if (!ex_resolve(w, x, 1u << l, space, ex_addr(w, a, l), bytes, align, write,
 				&r->place[l]))
 			return false;
-	/* all in one place after all */
-	struct xplace p = r->place[__builtin_ctz(lanes)];
+	const struct xplace p = r->place[__builtin_ctz(lanes)];
 	r->space = p.space;
 	r->cta = p.cta;
 	for EACH_LANE(k, lanes) {
 		if (r->place[k].space != p.space || r->place[k].cta != p.cta)
 			r->space = SP_ANY;
 		r->off[k] = r->place[k].addr;
+	}
+	/* all in one place after all: in shared memory, of this CTA or of another one */
+	if (r->space == SP_SHARED) {
+		r->mixed = false;
+		r->base = (uintptr_t)p.host - p.addr;
 	}
 	return true;
 }
@@ -275,7 +279,7 @@ REACH_INLINE bool reach_begin(struct warp *w, const struct xop *x, uint32_t lane
 	if (!(x->o[MX_ORDER] & 255))
 		return true;
 	if (!r->mixed && r->space == SP_SHARED)
-		return mode == MODE_READ || !g->polls_shared || sched_shared_point(w);
+		return mode == MODE_READ || sched_shared_change(w);
 	if (!r->mixed && r->space != SP_GLOBAL)
 		return true;
 	if (g->coupled) {

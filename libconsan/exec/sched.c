@@ -210,6 +210,7 @@ bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode)
 		return false;
 	}
 	w->granted = false;
+	c->changes += mode != MODE_READ;
 	if (mode & MODE_READ) {
 		w->polled |= places;
 		c->polled |= places;
@@ -217,17 +218,26 @@ bool sched_point(struct warp *w, uint32_t site, uint64_t places, unsigned mode)
 	return true;
 }
 
-bool sched_shared_point(struct warp *w)
+/* Ops that a strong write counts for. A loop that polls by an atomic ends its turn after two hundred
+ * of them, as each costs the checker far more than an op. */
+#define CHANGE_OPS 256
+
+bool sched_shared_change(struct warp *w)
 {
 	struct cluster *c = w->cluster;
+	const bool seeded = c->grid->l->seed;
 
-	if (w->granted || (c->grid->l->seed && ex_random(c) & 1)) {
+	if (c->grid->polls_shared) {
+		if (!w->granted && !(seeded && ex_random(c) & 1)) {
+			w->point = (struct xpoint){ .mode = MODE_WRITE };
+			w->parked_shared = ++c->parked_shared;
+			return false;
+		}
 		w->granted = false;
-		return true;
 	}
-	w->point = (struct xpoint){ .mode = MODE_WRITE };
-	w->parked_shared = ++c->parked_shared;
-	return false;
+	w->budget -= seeded ? 0 : CHANGE_OPS;
+	c->changes++;
+	return true;
 }
 
 bool sched_grant_shared(struct cluster *c)

@@ -40,6 +40,20 @@ static bool joins(const struct frag *f)
 	return !f->blocked || f->wait.kind == WAIT_WARP;
 }
 
+/* By which calls these lanes are where they are. Lanes that called a function at two places do not
+ * run together in it, as on GPUs, but for instructions that wait for each other's lanes. */
+static uint64_t path_of(const struct warp *w, uint32_t lanes)
+{
+	const unsigned l = (unsigned)__builtin_ctz(lanes);
+
+	return w->call[l].n ? w->call[l].at[w->call[l].n - 1].path : 0;
+}
+
+static bool joins_these(const struct warp *w, const struct frag *f, uint32_t lanes)
+{
+	return joins(f) && (f->blocked || path_of(w, f->mask) == path_of(w, lanes));
+}
+
 /* Sets the first op, after x, at which the running fragment joins another one. */
 static void set_stop(struct warp *w, const struct xop *x)
 {
@@ -86,7 +100,7 @@ static bool stays_running(struct warp *w, uint32_t pc)
 	for (unsigned i = 0; i < w->nfrag; i++) {
 		const struct frag *f = &w->frag[i];
 
-		if (f->pc == pc && joins(f))
+		if (f->pc == pc && joins_these(w, f, w->mask))
 			return false;
 		if (f->turn <= w->turn && (f->pc < pc || f->turn < w->turn) && !frag_asleep(f))
 			return false;
@@ -127,7 +141,8 @@ static const struct xop *pick_fragment(struct warp *w)
 
 		/* a woken fragment is in the middle of its op: only a fragment in the same state
 		 * joins */
-		if (f->pc != pc || (woken && w->wait.kind != WAIT_WARP) || !joins(f)) {
+		if (f->pc != pc || (woken && w->wait.kind != WAIT_WARP)
+				|| !joins_these(w, f, w->mask)) {
 			i++;
 			continue;
 		}
@@ -147,7 +162,7 @@ void warp_start(struct warp *w)
 	w->dead = ~lanes;
 	w->nfrag = 0;
 	w->turn = 0;
-	w->polls = 0;
+	w->polls = w->stays = 0;
 	w->tried = w->expire = w->expired = w->expired_work = 0;
 	w->done = false;
 	w->retry = false;
@@ -262,6 +277,7 @@ again:
 		}
 		if (s == STEP_PARK) {
 			warp_retire(w, from, x);
+			w->stays = w->nfrag ? w->stays + 1 : 0;
 			push(w, pc_of(w, x), w->mask);
 			w->retry = false;
 			return RUN_PARKED;
@@ -276,6 +292,7 @@ again:
 			block(w, x, lanes);
 			goto again;
 		case STEP_YIELD:
+			w->stays = w->nfrag ? w->stays + 1 : 0;
 			push(w, pc_of(w, x) + 1, w->mask);
 			return w->polls ? RUN_SPIN : RUN_READY;
 		case STEP_FAULT:
@@ -290,7 +307,8 @@ again:
 						return RUN_SPIN;
 					goto again;
 				}
-				if (w->budget < 0) {
+				if (w->budget < 0 || (w->stays >= STAYS && w->nfrag)) {
+					w->stays = 0;
 					yield_fragment(w, w->next);
 					return RUN_READY;
 				}

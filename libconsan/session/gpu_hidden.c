@@ -24,7 +24,7 @@ static uint64_t of_insn(const struct ptx_func *f, const struct ptx_insn *i)
 	const enum ptx_effect effect = ptx_effect_of(i->op);
 	uint64_t bits = 0;
 
-	if (ptx_observes(i) || ptx_takes_lock(f, i))
+	if (ptx_observes(i) || ptx_polls_shared(i) || ptx_takes_lock(f, i))
 		bits |= 1u << HIDDEN_order;
 	if ((effect == EF_BULK && ptx_has(i, MOD_mbarrier_complete_tx_bytes)) || i->op == OP_tcgen05_commit)
 		bits |= 1u << HIDDEN_completion;
