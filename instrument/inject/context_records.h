@@ -18,7 +18,7 @@ struct screen_memory {
 	CUdeviceptr table;         /* entries of so many pages, then their keys */
 	uint32_t pages;
 	CUdeviceptr result;
-	CUdeviceptr input;         /* SCREEN_INPUT_BYTES: maps, then ranges */
+	CUdeviceptr input;         /* maps, then ranges; then space for edges */
 };
 
 /* Launches are checked one at a time, so that only the table of contexts needs a lock. */
@@ -57,7 +57,8 @@ void context_records_load_digest(struct context_records *p, CUdevice device);
 /* Loads screen.cu and makes its tables, which takes up to an eighth of the free memory. If that fails, no
  * launch is screened. */
 void context_records_load_screen(struct context_records *p);
-/* Queues the screen of a launch, behind its digest; w: of its module; many, cap: of consan_digest. False: it cannot be screened. */
+/* Queues the screen of a launch, behind its digest; w: of its module; many, cap: of consan_digest. False:
+ * it cannot be screened. */
 bool context_records_screen(const struct inject_pool *pool, const struct gpu_launch *l,
 	const struct site_words *w, CUdeviceptr many, uint32_t cap, struct screen_result *to);
 /* NULL: the launch with these records is clean; else why it is not known to be. */
