@@ -24,7 +24,7 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	struct refusal why;
 	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
 		.shared = to->addr, .wants_global = c->sink && c->sink->want_global,
-		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = l->code->global && n,
+		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = decodes_global(c->job) && n,
 		.overwrites = b->copy == COPY_STORE, .mode = b->mode,
 		.ncoords = (uint8_t)(n ? n : 1), .noffsets = (uint8_t)(b->offsets ? b->offsets->n : 0),
 		.refused = &why };
@@ -133,7 +133,7 @@ static void on_bulk_copy(struct dcluster *c, uint32_t warp, const struct record 
 			copy.other = record_value(c, r, b.other, l);
 			src[l] = OFFSET(copy.other);
 			to->source = src;
-		} else if (!b.tensor && c->job->l->code->global) {
+		} else if (!b.tensor && decodes_global(c->job)) {
 			copy.other = c->warp[warp].source[l].at;
 		}
 		copy.bytes = (uint32_t)to->tx_count;

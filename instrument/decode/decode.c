@@ -55,6 +55,8 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 		return;
 	}
 	if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER) {
+		if (c->job->l->screened)
+			return;
 		if (ptx_effect_of(s->insn->op) == EF_GRID)
 			emit_grid(c, warp, r);
 		else

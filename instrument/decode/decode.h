@@ -66,6 +66,8 @@ struct decode_launch {
 	bool coarse;               /* for a pre-check: one event may stand for several accesses of a
 				      warp, so that races may be reported that are none, but
 				      none is missed (gather.c) */
+	bool screened;             /* its accesses to global memory are known to be without a finding
+				      (screen.c): records of them make no events */
 	bool ended;                /* the kernel came to its end */
 	bool fault;                /* if not: a fault stopped it, so that no lane waits */
 	const uint8_t *skip;       /* a byte for each cluster: it is not decoded; NULL: all are */
@@ -132,6 +134,17 @@ uint32_t decode_identical(const struct launch_info *i, const uint64_t *cta, uint
 	uint8_t *skip);
 /* What a digest must know of each site, as one word (digest.h); code->site.n of them. */
 void decode_site_words(const struct rewrite *code, uint32_t *word);
+
+/* ---- screen.c: launches whose accesses to global memory cannot race (record/screen.h) ---- */
+struct decode_screen_sites {
+	uint32_t *word, n;         /* of each of code->site */
+	VEC(struct screen_tensor) tensor;
+};
+/* *s: zeroed; decode_screen_sites_free() frees what it gets. */
+void decode_screen_sites(const struct rewrite *code, struct decode_screen_sites *s);
+void decode_screen_sites_free(struct decode_screen_sites *s);
+/* As screen.cu, on memory of the host; the table of pages must be empty, and is left filled. */
+void decode_screen(const struct screen_job *j);
 
 /* ---- the rest of what this module offers ---- */
 #include "drain.h"

@@ -63,7 +63,7 @@ static void keep(struct dcluster *c, uint32_t warp, const struct record *r)
 			w->source[l].at = record_global(c, r, l);
 			continue;
 		}
-		for (unsigned k = 0; k < p->nvalues; k++)
+		for (unsigned k = 0; k < p->nvalues && p->value[k].kind != VAL_MAP; k++)
 			w->source[l].word[k] = (int32_t)record_value(c, r, p->value[k].o, l);
 	}
 }

@@ -32,7 +32,10 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 		if (!(word[site] & DIGEST_SKIPPED)) {
 			uint64_t hash = 0;
 
-			for (uint32_t k = at; k < end - digest_value(word[site]); k++)
+			if (word[site] & DIGEST_PLACE)
+				hash = digest_unit(0, site << RECORD_SITE_SHIFT, r[1], 0, 0);
+			for (uint32_t k = at; !(word[site] & DIGEST_PLACE)
+					&& k < end - digest_value(word[site]); k++)
 				hash += digest_unit(k - at, unit[4 * k], unit[4 * k + 1],
 					k > at || digest_class(word[site]) == 1
 						? unit[4 * k + 3] : 0,
@@ -46,6 +49,18 @@ void decode_digest(const struct record_chunk *chunk, const uint32_t *word, uint3
 		(uint32_t)sum, (uint32_t)(sum >> 32) };
 }
 
+/* What they accessed is not compared: clusters count as identical only in a launch that is screened. Where
+ * they were counts, as it tells the path between other records (decode_record()). */
+static uint32_t global_word(const struct rewrite_site *s)
+{
+	struct plan p;
+
+	plan_global_of(s->func, s->insn, &p);
+	if (p.class == PLAN_GLOBAL)
+		return (1 + (p.conflicts > 0)) | 1 << 12 | DIGEST_GLOBAL | DIGEST_PLACE;
+	return plan_words(&p) | (uint32_t)p.class << 12 | DIGEST_PLACE;
+}
+
 void decode_site_words(const struct rewrite *code, uint32_t *word)
 {
 	for (size_t k = 1; k < code->site.n; k++) {
@@ -53,8 +68,10 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 		uint32_t words = 0, class;
 		struct plan p;
 
-		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER)
-			continue; /* with these every cluster is checked */
+		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER) {
+			word[k] = global_word(s);
+			continue;
+		}
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);
 		else if (s->phase == PHASE_TOKEN)

@@ -262,6 +262,12 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r);
 void decode_warpgroup(struct dcluster *c, uint32_t first, const struct record *r[4]);
 void decode_end(struct dcluster *c);
 
+/* Do records of global memory make events? */
+static inline bool decodes_global(const struct job *j)
+{
+	return j->l->code->global && !j->l->screened;
+}
+
 /* The k-th chunk of the launch, from 1. */
 static inline const struct record_chunk *chunk_at(const struct decode_launch *l, uint32_t k)
 {

@@ -169,7 +169,7 @@ void maps_find(struct job *j)
 	const struct dcluster c = { .job = j };
 	bool *wanted;
 
-	if (!j->l->code->global || !((const uint32_t *)j->l->pool)[RECORD_MAPS_AT / 4])
+	if (!decodes_global(j) || !((const uint32_t *)j->l->pool)[RECORD_MAPS_AT / 4])
 		return;
 	wanted = base_alloc(nsites + 1);
 	for (uint32_t k = 1; k < nsites; k++)

@@ -198,7 +198,7 @@ void refused_cp(struct dcluster *c, uint32_t warp, const struct record *r, const
 	const uint32_t read[32])
 {
 	const struct ptx_insn *i = record_site(c, r->site)->insn;
-	const bool far = ptx_space_of(i, 0) != PS_shared, global = c->job->l->code->global;
+	const bool far = ptx_space_of(i, 0) != PS_shared, global = decodes_global(c->job);
 	const struct shared_view v = record_view(c, warp);
 	uint32_t size = (uint32_t)i->operand[2].imm, over = 0;
 	struct refusal why;

@@ -8,8 +8,18 @@
 
 enum { RECORD_SPARES = 3 };
 
-/* A module's decode_site_words() on the GPU. */
+/* A module's decode_site_words() on the GPU, and behind them, for a screen, what
+ * decode_screen_sites() has. */
 struct site_words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
+
+/* What a screen needs (inject/screen.c). */
+struct screen_memory {
+	CUfunction screen, scan;   /* screen.cu; screen is NULL if it cannot be used */
+	CUdeviceptr table;         /* entries of so many pages, then their keys */
+	uint32_t pages;
+	CUdeviceptr result;
+	CUdeviceptr input;         /* maps, then ranges; then space for edges */
+};
 
 /* Launches are checked one at a time, so that only the table of contexts needs a lock. */
 struct context_records {
@@ -30,6 +40,7 @@ struct context_records {
 	uint32_t blocks;           /* of consan_digest */
 	CUfunction digest, sign, gather; /* digest.cu; digest is NULL if it cannot be used */
 	VEC(struct site_words) words;
+	struct screen_memory screen;
 };
 
 static inline struct context_records *context_records(const struct inject_pool *pool)
@@ -42,5 +53,18 @@ bool context_records_copy(const struct context_records *p, void *to, CUdeviceptr
 	size_t bytes);
 /* Loads digest.cu. If that fails p->digest is NULL, and all chunks of a launch are copied. */
 void context_records_load_digest(struct context_records *p, CUdevice device);
+/* ---- screen.c ---- */
+/* Loads screen.cu and makes its tables, which takes up to an eighth of the free memory. If that fails, no
+ * launch is screened. */
+void context_records_load_screen(struct context_records *p);
+/* Queues the screen of a launch, behind its digest; w: of its module; many, cap: of consan_digest. False:
+ * it cannot be screened. */
+bool context_records_screen(const struct inject_pool *pool, const struct gpu_launch *l,
+	const struct site_words *w, CUdeviceptr many, uint32_t cap, struct screen_result *to);
+/* NULL: the launch with these records is clean; else why it is not known to be. */
+const char *context_records_screened(const struct inject_pool *pool, const struct gpu_launch *l,
+	const struct screen_result *r, const struct record_head *head, char text[160]);
+/* The edges of that launch; the caller frees them. NULL: they cannot be copied. */
+struct screen_edge *context_records_edges(const struct inject_pool *pool, uint32_t n);
 
 #endif

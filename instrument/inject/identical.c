@@ -2,6 +2,7 @@
  * decode/identical.c), and copies only the records of their representatives to the host. */
 #include "context_records.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static bool fit_facts(struct context_records *p, uint32_t nctas)
 {
 	CUdeviceptr at;
 
-	if (RECORD_CHUNK_BYTES + facts_bytes(nctas) > STAGE_BYTES)
+	if (RECORD_CHUNK_BYTES + facts_bytes(nctas) + 16 + sizeof(struct screen_result) > STAGE_BYTES)
 		return false;
 	if (nctas <= p->facts_for)
 		return true;
@@ -83,15 +84,25 @@ void context_records_load_digest(struct context_records *p, CUdevice device)
 static const struct site_words *words_of(struct context_records *p, struct gpu_module *m)
 {
 	struct site_words w = { .module = m };
-	uint32_t *word;
+	const struct decode_screen_sites *screen;
+	const uint16_t *place;
+	size_t bytes, more;
+	uint32_t *word, nlike = 0;
 
 	for (size_t k = 0; k < p->words.n; k++)
 		if (p->words.at[k].module == m)
 			return &p->words.at[k];
 	word = gpu_module_site_words(m, &w.n);
-	if (!cu.p_cuMemAlloc(&w.at, (w.n + 1) * sizeof *word)
-			&& copy_words(p, w.at, word, w.n * sizeof *word) &&
-			!cu.p_cuStreamSynchronize(p->side))
+	screen = gpu_module_screen(m);
+	bytes = w.n * sizeof *word;
+	more = gpu_screens(inject_session()) ? screen->tensor.n * sizeof *screen->tensor.at : 0;
+	place = gpu_screens(inject_session()) ? gpu_module_places(m, &nlike) : NULL;
+	if (!cu.p_cuMemAlloc(&w.at, 2 * bytes + more + (w.n + nlike) * sizeof *place + 16)
+			&& copy_words(p, w.at, word, bytes)
+			&& (!gpu_screens(inject_session()) || copy_words(p, w.at + bytes, screen->word, bytes))
+			&& (!more || copy_words(p, w.at + 2 * bytes, screen->tensor.at, more))
+			&& (!place || copy_words(p, w.at + 2 * bytes + more, place, (w.n + nlike) * sizeof *place))
+			&& !cu.p_cuStreamSynchronize(p->side))
 		vec_push(&p->words, w);
 	free(word);
 	return p->words.n && p->words.at[p->words.n - 1].module == m ? &p->words.at[p->words.n - 1]
@@ -121,6 +132,12 @@ void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launc
 	}
 }
 
+/* Behind the facts */
+static struct screen_result *screen_result(const struct context_records *p, uint32_t nctas)
+{
+	return (void *)(p->pinned + ((RECORD_CHUNK_BYTES + facts_bytes(nctas) + 15) & ~(size_t)15));
+}
+
 /* Starts the digest of the launch, then copies the head and the facts into p->pinned. */
 static bool start_digest(const struct inject_pool *pool, const struct gpu_launch *l, uint32_t nctas,
 	uint32_t most)
@@ -139,6 +156,8 @@ static bool start_digest(const struct inject_pool *pool, const struct gpu_launch
 	return !cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
 		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest,
 		NULL)
+		&& (!gpu_screens(inject_session())
+		|| context_records_screen(pool, l, w, many, most, screen_result(p, nctas)))
 		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, pool->at, RECORD_CHUNK_BYTES, p->side)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned + RECORD_CHUNK_BYTES, p->facts,
@@ -156,6 +175,19 @@ bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
 	*f = (struct inject_facts){ .head = (const void *)p->pinned, .most = most };
 	f->signature = (const void *)(p->pinned + RECORD_CHUNK_BYTES);
 	f->many = (const void *)(f->signature + nctas);
+	if (gpu_screens(inject_session())) {
+		const char *why = context_records_screened(pool, l, screen_result(p, nctas), f->head,
+			f->unscreened);
+
+		if (!why && l->edges) {
+			f->nedges = screen_result(p, nctas)->edges;
+			f->edge = context_records_edges(pool, f->nedges);
+			why = f->edge ? NULL : "what it accessed could not be copied";
+		}
+		f->screened = !why;
+		if (why && why != f->unscreened)
+			snprintf(f->unscreened, sizeof f->unscreened, "%s", why);
+	}
 	return true;
 }
 

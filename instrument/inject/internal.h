@@ -183,6 +183,10 @@ void inject_memory_ended(CUcontext context, CUdevice device);
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from,
 	uint64_t *bytes);
 
+/* What a screen must know of allocations (screen_range_of()); the caller frees *to. */
+struct screen_range;
+void inject_screen_ranges(struct screen_range **to, size_t *n);
+
 /* All that are noted, in order; added to `to`. */
 struct ranges;
 void inject_allocations(struct ranges *to);
@@ -264,6 +268,10 @@ struct inject_facts {
 	uint32_t most;
 	const struct record_digest *digest; /* of each chunk; set by inject_fetch_some() */
 	uint64_t *computed;           /* the signatures, if the host computed them */
+	bool screened;                /* with gpu_screens(): is it clean? */
+	struct screen_edge *edge;     /* if gpu_launch.edges; the caller frees it */
+	uint32_t nedges;
+	char unscreened[160];         /* why not */
 };
 /* Allocates what inject_facts() needs; called while the kernel runs. */
 void inject_prepare_facts(const struct inject_pool *pool, const struct gpu_launch *l);
@@ -295,7 +303,7 @@ bool inject_allows_overlap(const char *call);
 /* By the GPU's clock: seconds of the launch's kernel, and of our kernels after it; registers
  * (32 bits) and bytes of local memory of each thread of the kernel. */
 struct inject_time {
-	double kernel, ours;
+	double kernel, ours, screen; /* screen: of ours */
 	uint32_t registers, local;
 };
 /* lib: CUPTI. Reports once if it cannot record times. */

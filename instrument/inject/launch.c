@@ -280,6 +280,9 @@ struct records {
 	uint32_t chunks;           /* of the launch */
 	uint32_t fetched;          /* of these, copied */
 	uint8_t *skip;             /* see struct gpu_launch; owned */
+	bool screened;
+	struct screen_edge *edge;  /* see struct gpu_launch; owned */
+	char unscreened[160];      /* with gpu_screens(): why it was not screened, or what the screen found */
 	struct times t;
 };
 
@@ -327,9 +330,9 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 	if (!gpu_times(inject_session()))
 		return;
 	if (inject_time(&gpu)) {
-		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms; a thread "
+		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms, screen %.3f ms; a thread "
 			"has %u registers, %u bytes of local memory", 1e3 * gpu.kernel,
-			1e3 * gpu.ours, gpu.registers, gpu.local);
+			1e3 * gpu.ours, 1e3 * gpu.screen, gpu.registers, gpu.local);
 		gpu_timed(inject_session(), l->kernel, gpu.kernel);
 	}
 	inject_print("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; "
@@ -341,6 +344,9 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 		cost->again ? ", then again" : "", 1e3 * cost->check,
 		1e3 * (end - l->start), clock.at ? clock.at : "");
 	text_free(&clock);
+	if (gpu_screens(inject_session()))
+		inject_print("screen of %s: %s", l->kernel, r->screened ? "clean"
+			: *r->unscreened ? r->unscreened : "its records were drained");
 }
 
 /* No call of the driver works after a fault, so this is asked before. */
@@ -425,22 +431,41 @@ static void end_replay(struct inject_launch *l)
 /* Few chunks are not worth the digest. */
 #define FEW_CHUNKS 64
 
+/* With --gpu-global, only a launch that can be screened need be looked at. */
+static bool may_screen(struct records *r, const struct gpu_launch *g)
+{
+	const char *why = gpu_screens(inject_session()) ? gpu_screen_refuses(inject_session(), g) : NULL;
+
+	snprintf(r->unscreened, sizeof r->unscreened, "%s", why ? why : "it could not be done now");
+	return !why;
+}
+
 /* Copies the records of all clusters, or only of those that must be checked. */
 static bool copy_records(struct records *r, struct gpu_launch *g)
 {
 	const struct inject_pool *from = r->l->pool;
 	const struct record_head *head;
 	struct inject_facts facts;
-	/* a kernel of ours might not begin while one that waits fills the GPU */
-	const bool digested = g->ended && !gpu_each(inject_session()) && !inject_pending(r->l->context)
-		&& inject_facts(from, g, &facts);
+	bool digested;
 
+	g->edges = gpu_screens(inject_session()) && gpu_screen_wants_edges(inject_session(), g);
+	/* a kernel of ours might not begin while one that waits fills the GPU */
+	digested = g->ended && !gpu_each(inject_session()) && !inject_pending(r->l->context)
+		&& may_screen(r, g) && inject_facts(from, g, &facts);
+
+	if (digested && gpu_screens(inject_session())) {
+		g->screened = r->screened = facts.screened;
+		g->edge = r->edge = facts.edge;
+		g->nedges = facts.nedges;
+		memcpy(r->unscreened, facts.unscreened, sizeof r->unscreened);
+	}
 	head = digested ? facts.head : inject_fetch(from, RECORD_CHUNK_BYTES);
 	r->t.facts = progress_seconds();
 	if (!head)
 		return false;
 	g->dropped = head->dropped;
 	r->chunks = r->fetched = head->next - 1 < from->chunks ? head->next - 1 : from->chunks;
+	digested &= g->screened || !gpu_screens(inject_session());
 	if (digested && r->chunks > FEW_CHUNKS && !g->dropped)
 		g->pool = inject_fetch_some(from, g, &facts, r->chunks, &r->skip, &r->fetched);
 	if (!g->pool)
@@ -559,6 +584,7 @@ static void check(struct inject_launch *l, bool ended)
 	if (copied && ended)
 		say_times(&r, &cost);
 	close_launch(&g);
+	free(r.edge);
 	free(r.skip);
 }
 

@@ -7,6 +7,7 @@
 #include <cupti.h>
 #include <pthread.h>
 
+#include "instrument/record/record.h"
 #include "ranges.h"
 
 /* managed: managed memory. Behind it there may be memory of the host, which some GPUs can
@@ -107,6 +108,24 @@ void inject_allocations(struct ranges *to)
  * Farther away, and for cooperative launches without a guard, memory of an unknown kind may be
  * there. */
 #define NEAR (64u << 10)
+
+/* An access is judged up to NEAR behind an allocation, unless the next one begins before
+ * (inject_find_memory()). */
+void inject_screen_ranges(struct screen_range **to, size_t *n)
+{
+	struct ranges all = { 0 };
+
+	inject_allocations(&all);
+	*n = all.list.n + 1;
+	*to = base_alloc(*n * sizeof **to);
+	(*to)[0] = (struct screen_range){ 0, 0, NEAR };
+	for (size_t k = 0; k < all.list.n; k++) {
+		const struct range *e = &all.list.at[k];
+
+		(*to)[k + 1] = (struct screen_range){ e->at, e->at + e->bytes, e->at + e->bytes + NEAR };
+	}
+	vec_free(&all.list);
+}
 
 /* An eighth of the allocation, in units of the driver's granularity. */
 static size_t guard_of(size_t bytes)

@@ -2,7 +2,7 @@
 INJECT_SRC = $(addprefix instrument/inject/, \
 	assemble.c callbacks.c calls.c cut.c drain.c graph.c graph_branch.c graph_callbacks.c graph_order.c graph_step.c \
 	identical.c inject.c kernel.c launch.c link.c lock.c memory.c module.c operation_calls.c operations.c overlap.c \
-	pending.c pool.c prepare.c ptxas.c python.c ranges.c replay.c rescue.c tensormap.c ticket.c times.c)
+	pending.c pool.c prepare.c ptxas.c python.c ranges.c replay.c rescue.c screen.c tensormap.c ticket.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c
 
 # Without CUPTI's headers, which some toolkits do not have, --backend=gpu is not built.
@@ -16,7 +16,8 @@ $(INJECT_OBJ) $(RESCUE_OBJ): CFLAGS_ALL += -isystem $(CUDA_HOME)/include -isyste
 $(BUILD)/consan-rescue: $(RESCUE_OBJ)
 	$(V)$(CC) $(SANFLAGS) -o $@ $< -ldl
 # The rpath leads to CUPTI in build/cuda, for a build without a toolkit.
-$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/record/digest_ptx.o $(BUILD)/libconsan.a
+$(BUILD)/libconsan-gpu.so: $(INJECT_OBJ) $(BUILD)/instrument/record/digest_ptx.o \
+		$(BUILD)/instrument/record/screen_ptx.o $(BUILD)/libconsan.a
 	$(V)$(CC) -shared $(SANFLAGS) -o $@ $^ \
 		$(if $(SAN),,-Wl$(comma)-z$(comma)defs -Wl$(comma)-z$(comma)now) -Wl,-rpath,'$$ORIGIN/cuda/lib' -Wl,-Bsymbolic \
 		-Wl,--exclude-libs,ALL -Wl,--wrap=stdin $(LIBS_STATIC)

@@ -116,6 +116,7 @@ static bool fill(struct context_records *p, CUdevice device)
 	/* not in the default stream: a launch of the program may hold it up */
 	cu.p_cuMemsetD8Async(p->pool.at, 0, want, p->side);
 	context_records_load_digest(p, device);
+	context_records_load_screen(p);
 	return !cu.p_cuStreamSynchronize(p->side);
 }
 

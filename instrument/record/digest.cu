@@ -3,76 +3,17 @@
  * chosen chunks into one piece of memory. Clocks, tickets and failed polls are left out, so
  * that CTAs whose warps did the same have the same signature. identical.c computes the same
  * on the host, where a CTA has too many chunks for consan_sign. */
-#include "digest.h"
+#include "search.h"
 
 typedef unsigned long long u64;
 
-#define WARPS 4
-
-/* A warp's search for the records of its chunk. If a record begins at unit k, the next one
- * begins at next[k], or there is none (END). Unit 0 is the chunk's head. */
-#define END RECORD_CHUNK_UNITS
-#define EACH (RECORD_CHUNK_UNITS / 32)
-
-struct search {
-	uint4 unit[RECORD_CHUNK_UNITS];
-	uint16_t next[RECORD_CHUNK_UNITS + 1], step[RECORD_CHUNK_UNITS + 1];
-	uint8_t begins[RECORD_CHUNK_UNITS + 1], kind[RECORD_CHUNK_UNITS];
-};
-/* in kind, with enum plan_class in the lower bits */
-#define SKIPPED 4
-#define VALUE 8 /* the last unit does not count */
-
-/* Sets begins[] by pointer jumping: after k rounds the first 2^k records are marked. */
-static __device__ void find_records(struct search *s, uint32_t lane)
-{
-	for (bool more = true; more;) {
-		uint32_t to[EACH], far[EACH];
-
-		more = false;
-		for (uint32_t i = 0; i < EACH; i++) {
-			to[i] = s->step[lane + 32 * i];
-			far[i] = s->step[to[i]];
-			if (!s->begins[lane + 32 * i])
-				to[i] = END;
-			more |= to[i] != END;
-		}
-		more = __any_sync(~0u, more);
-		__syncwarp();
-		for (uint32_t i = 0; i < EACH; i++) {
-			s->step[lane + 32 * i] = (uint16_t)far[i];
-			if (to[i] != END)
-				s->begins[to[i]] = true;
-		}
-		__syncwarp();
-	}
-}
-
 /* The polynomial of the chunk's records, in all lanes. A record's hash is the sum of its
  * units' hashes, so that each lane hashes its own units, whichever records they are part of. */
-static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *sites,
-	uint32_t nsites, const u64 *powers, uint32_t *count)
+static __device__ u64 sum_of(const struct search *s, uint32_t lane, const u64 *powers, uint32_t *count)
 {
 	uint32_t marks[EACH], counts[EACH], after[EACH], start = 0;
 	u64 sum = 0;
 
-#pragma unroll
-	for (uint32_t i = 0; i < EACH; i++) {
-		const uint32_t at = lane + 32 * i, x = s->unit[at].x, id = x >> RECORD_SITE_SHIFT;
-		const bool good = at && x && id < nsites;
-		const uint32_t word = good ? sites[id] : DIGEST_SKIPPED;
-		uint32_t next = END;
-
-		if (good)
-			next = at + digest_units(word, x & RECORD_AFFINE, __popc(s->unit[at].y));
-		s->next[at] = s->step[at] = (uint16_t)(next < END ? next : END);
-		s->kind[at] = (uint8_t)((word >> 12 & 7) | (digest_value(word) ? VALUE : 0));
-		s->begins[at] = at == 1;
-	}
-	if (!lane)
-		s->next[END] = s->step[END] = END;
-	__syncwarp();
-	find_records(s, lane);
 #pragma unroll
 	for (uint32_t i = 0; i < EACH; i++) {
 		const bool begins = s->begins[lane + 32 * i];
@@ -99,6 +40,8 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		kind = s->kind[of];
 		if (!of || at >= s->next[of] || kind & SKIPPED || (kind & VALUE && at + 1 == s->next[of]))
 			continue;
+		if (kind & PLACE && at != of)
+			continue;
 		const uint32_t j = of / 32;
 		uint32_t rest = 0; /* records after this one */
 
@@ -106,8 +49,12 @@ static __device__ u64 sum_of(struct search *s, uint32_t lane, const uint32_t *si
 		for (uint32_t k = 0; k < EACH; k++)
 			if (k == j)
 				rest = after[k] + __popc(counts[k] >> (of & 31) >> 1);
-		sum += digest_unit(at - of, r.x, r.y, at != of || (kind & 3) == 1 ? r.w : 0,
-			at != of ? r.z : 0) * powers[rest];
+		if (kind & PLACE)
+			sum += digest_unit(0, r.x >> RECORD_SITE_SHIFT << RECORD_SITE_SHIFT, r.y, 0, 0)
+				* powers[rest];
+		else
+			sum += digest_unit(at - of, r.x, r.y, at != of || (kind & 3) == 1 ? r.w : 0,
+				at != of ? r.z : 0) * powers[rest];
 	}
 	for (uint32_t d = 16; d; d /= 2)
 		sum += __shfl_xor_sync(~0u, sum, d);
@@ -145,10 +92,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_digest(const uin
 		uint32_t count;
 		u64 sum;
 
-		for (uint32_t i = 0; i < EACH; i++)
-			s->unit[lane + 32 * i] = from[lane + 32 * i];
-		__syncwarp();
-		sum = sum_of(s, lane, sites, nsites, powers, &count);
+		search_chunk(s, lane, from, sites, nsites);
+		sum = sum_of(s, lane, powers, &count);
 		if (!lane) {
 			const uint32_t cta = s->unit[0].x;
 

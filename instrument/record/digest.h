@@ -16,6 +16,8 @@
 /* A site's word: bits 0..11 words of its records (class 1: 1, or 2 with the value of a store), 12..13 enum plan_class, and these. */
 #define DIGEST_SKIPPED 0x4000u   /* left out, as its number of records differs from run to run */
 #define DIGEST_LEAVES 0x8000u    /* the lanes exit */
+#define DIGEST_GLOBAL 0x10000u   /* class 1, with addresses of 64 bits: of PLAN_GLOBAL */
+#define DIGEST_PLACE 0x20000u    /* only the site and the lanes count */
 
 DIGEST uint32_t digest_class(uint32_t site)
 {
@@ -33,6 +35,8 @@ DIGEST uint32_t digest_units(uint32_t site, bool affine, uint32_t lanes)
 {
 	const uint32_t words = site & 0xfff, kind = digest_class(site);
 
+	if (site & DIGEST_GLOBAL)
+		return affine ? 2 : 17 + digest_value(site);
 	if (kind == 1)
 		return (affine ? 1 : 9) + digest_value(site);
 	if (kind == 2)

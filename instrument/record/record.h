@@ -120,5 +120,6 @@ struct record_digest {
 
 /* ---- the rest of the module's interface ---- */
 #include "digest.h"
+#include "screen.h"
 
 #endif

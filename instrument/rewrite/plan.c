@@ -436,7 +436,8 @@ static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, st
 	return true;
 }
 
-/* Copies record their global address in a record before their shared one. */
+/* Copies record their global side in a record before their shared one: all that a screen of this record
+ * must know, so also the size and the tensor map, which are in the other record, too. */
 static bool global_copy(const struct ptx_insn *i, struct plan *p)
 {
 	struct plan_bulk b;
@@ -457,13 +458,15 @@ static bool global_copy(const struct ptx_insn *i, struct plan *p)
 	p->class = PLAN_LANES;
 	if (!b.tensor) {
 		plan_add(p, b.other, VAL_GLOBAL);
+		plan_add(p, b.size, VAL_U32);
 		return true;
 	}
 	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
 		plan_add(p, &b.other->list[1].list[k], VAL_U32);
 	for (unsigned k = 0; b.offsets && k < b.offsets->n && k < 3; k++)
 		plan_add(p, &b.offsets->list[k], VAL_U32);
-	return p->nvalues;
+	plan_add(p, &b.other->list[0], VAL_MAP);
+	return true;
 }
 
 /* griddepcontrol, which orders overlapping grids. */

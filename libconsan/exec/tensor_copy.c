@@ -57,8 +57,12 @@ static uint32_t shared_bits(const struct tensormap *m)
 	return tensor_padded(m->type) ? 8 : unit_bits(m);
 }
 
-/* Elements of the box along dimension i. */
-static uint32_t box_count(const struct tensormap *m, unsigned i)
+uint32_t tensor_element_bits(const struct tensormap *m)
+{
+	return bits_of[m->type];
+}
+
+uint32_t tensor_box_count(const struct tensormap *m, unsigned i)
 {
 	unsigned step = i || m->interleave ? m->elem_stride[i] : 1, n = m->box[i];
 
@@ -69,7 +73,7 @@ static uint32_t box_count(const struct tensormap *m, unsigned i)
 
 uint32_t tensor_box_row(const struct tensormap *m)
 {
-	return box_count(m, 0) * shared_bits(m) / 8;
+	return tensor_box_count(m, 0) * shared_bits(m) / 8;
 }
 
 uint32_t tensor_box_pitch(const struct tensormap *m)
@@ -97,13 +101,13 @@ static uint32_t box_rows(const struct tensor_copy *c)
 	case TM_WIDE_128: return WIDE_PIXELS + WIDE_GROUPS * c->offset[0];
 	}
 	for (unsigned i = 1; i < m->rank; i++)
-		n *= box_count(m, i);
+		n *= tensor_box_count(m, i);
 	return n;
 }
 
 uint32_t tensor_box_bytes(const struct tensor_copy *c)
 {
-	return box_count(c->map, 0) * unit_bits(c->map) / 8 * box_rows(c);
+	return tensor_box_count(c->map, 0) * unit_bits(c->map) / 8 * box_rows(c);
 }
 
 uint32_t tensor_box_extent(const struct tensor_copy *c)
@@ -140,7 +144,7 @@ struct rows {
 static struct rows rows_of(const struct tensor_copy *c)
 {
 	const struct tensormap *m = c->map;
-	int64_t bits = unit_bits(m), n = box_count(m, 0);
+	int64_t bits = unit_bits(m), n = tensor_box_count(m, 0);
 	int64_t by = m->interleave ? m->elem_stride[0] : 1;
 	int64_t left = ((int64_t)m->dim[0] + by - c->at[0]) / by;
 	int64_t lo = c->at[0] < 0 ? (-(int64_t)c->at[0] + by - 1) / by : 0;
@@ -176,7 +180,7 @@ bool each_tile_row(const struct tensor_copy *c, row_fn each, void *user)
 	uint32_t n[TENSOR_RANKS] = { 1, 1, 1, 1, 1 }, i[TENSOR_RANKS] = { 0 }, k = 0;
 
 	for (unsigned d = 1; d < m->rank; d++)
-		n[d] = box_count(m, d);
+		n[d] = tensor_box_count(m, d);
 	for (i[4] = 0; i[4] < n[4]; i[4]++)
 	for (i[3] = 0; i[3] < n[3]; i[3]++)
 	for (i[2] = 0; i[2] < n[2]; i[2]++) {

@@ -108,6 +108,9 @@ uint32_t tensor_box_bytes(const struct tensor_copy *c);
 uint32_t tensor_box_extent(const struct tensor_copy *c);
 /* Are there no gaps between its rows? */
 bool tensor_box_dense(const struct tensor_copy *c);
+/* Elements of the box along dimension i; bits of one. */
+uint32_t tensor_box_count(const struct tensormap *m, unsigned i);
+uint32_t tensor_element_bits(const struct tensormap *m);
 /* Bytes of one row, and from one row to the next. */
 uint32_t tensor_box_row(const struct tensormap *m);
 uint32_t tensor_box_pitch(const struct tensormap *m);

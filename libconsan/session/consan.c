@@ -633,7 +633,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		repair_close(repair);
 		session_settle(c, check, session_last(&r));
 		session_take_explored(c, &other);
-		session_operation(c, op, check, config.launch.id, NULL);
+		session_operation(c, op, check, config.launch.id, NULL, false);
 		explored_free(&other);
 		view_announce(c);
 		check_close(check);

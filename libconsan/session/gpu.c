@@ -208,9 +208,27 @@ static uint32_t count_unskipped(const struct launch_info *i, const uint8_t *skip
 
 /* There is no pre-check if all events are wanted, or if global memory is checked: then all
  * clusters are decoded together, and coarse events save little. */
-static bool has_precheck(const struct consan *c)
+static bool has_precheck(const struct consan *c, const struct decode_launch *d)
 {
-	return !c->save && !c->banks && !gpu_global(c);
+	return !c->save && !c->banks && (!gpu_global(c) || d->screened);
+}
+
+/* A screened launch has something to report: it is checked with all events of global memory, as these can
+ * change what is reported. False: its other records cannot be copied. */
+static bool unscreen(struct gpu_running *f, struct check_config *config, struct decode_launch *d)
+{
+	if (d->skip) {
+		const void *pool = f->l->whole(f->l->user, &d->chunks);
+
+		if (!pool)
+			return false;
+		d->pool = pool;
+		d->skip = NULL;
+	}
+	d->screened = false;
+	config->global = true;
+	config->memory = f->memory;
+	return true;
 }
 
 /* Does the launch have anything to report, notes included? Decodes it into coarse events,
@@ -237,23 +255,28 @@ static bool precheck(struct gpu_running *f, struct decode_launch *d, struct deco
  *     needs to know which access came first.
  * If it is known that the third would follow and nothing was skipped, it takes the place of the
  * second. */
-static void run(struct gpu_running *f, const struct check_config *config, struct decode_launch *d,
+static void run(struct gpu_running *f, struct check_config *config, struct decode_launch *d,
 	struct decode_result *r)
 {
 	struct gpu_cost *cost = f->l->cost ? f->l->cost : &(struct gpu_cost){ 0 };
 	/* the shadow of its check contains earlier grids, so it can be checked only once */
 	const bool once = config->memory && check_memory_overlaps(config->memory, &config->launch);
-	const bool complete = !d->skip || f->l->chunk; /* no more records can be copied */
+	bool complete = !d->skip || f->l->chunk; /* no more records can be copied */
 	struct check_config quiet = *config;
 
 	quiet.found = NULL;
 	cost->clusters = count_unskipped(&config->launch, d->skip);
 	f->queued = 2 * cost->clusters <= d->jobs && d->chunks / QUEUE_CHUNKS >= cost->clusters;
-	if (has_precheck(f->c)) {
+	if (has_precheck(f->c, d)) {
 		f->check = check_open(&quiet);
 		if (!precheck(f, d, r))
 			return;
 		cost->again = true;
+		if (d->screened && unscreen(f, config, d)) {
+			complete = true;
+			quiet = *config;
+			quiet.found = NULL;
+		}
 	}
 	d->exact = once || f->c->save || f->c->banks || (cost->again && complete);
 	f->check = check_open(d->exact && complete ? config : &quiet);
@@ -351,15 +374,20 @@ void gpu_running_begin(struct gpu_running *f, struct consan *c, const struct gpu
 	*f = (struct gpu_running){ .c = c, .l = l, .func = rewrite_find(l->module->code, l->kernel),
 		.config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
 			.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
-			.global = l->module->code->global, .memory = memory_for(c, l),
+			.global = l->module->code->global && !l->screened, .memory = memory_for(c, l),
 			.found = session_found, .user = c, .aborted = l->fault },
 		.decode = { .code = l->module->code, .sites = l->module->sites, .site = l->module->site,
 			.info = &f->config.launch, .pool = l->pool, .chunks = l->chunks, .chunk = l->chunk,
 			.incomplete = l->incomplete, .waited = l->waited, .tickets = l->tickets,
-			.ended = l->ended, .fault = l->fault, .skip = l->skip,
+			.ended = l->ended, .fault = l->fault, .skip = l->skip, .screened = l->screened,
 			.jobs = gpu_workers(c), .user = f, .box = on_box, .memory = on_memory,
 			.cluster_begin = on_begin, .cluster_end = on_end } };
 	f->decode.func = f->func;
+	f->memory = f->config.memory;
+	if (l->screened) {
+		f->config.memory = NULL;
+		check_memory_idle(c->memory, l->queue, false); /* as the check would */
+	}
 	f->decode.grid_order = l->tickets && f->func->orders_grid;
 	f->symbols = symbols_of(l, f->func);
 	f->config.launch = describe(l, f->func, f->symbols);
@@ -384,7 +412,7 @@ void gpu_running_end(struct gpu_running *f)
 	if (!l->ended && !l->fault)
 		check_timed_out(f->check);
 	session_settle(c, f->check, f->result.refused ? f->result.refused - 1 : UINT32_MAX);
-	session_operation(c, l->op, f->check, f->config.launch.id, l);
+	session_operation(c, l->op, f->check, f->config.launch.id, l, f->decode.screened);
 	view_announce(c);
 	check_close(f->check);
 	if (!l->ended)
@@ -554,5 +582,5 @@ bool gpu_drains(const struct consan *c)
 
 bool gpu_each(const struct consan *c)
 {
-	return c->opt.gpu_each || c->save || gpu_global(c);
+	return c->opt.gpu_each || c->save || (c->banks && gpu_global(c));
 }

@@ -85,6 +85,10 @@ struct gpu_launch {
 	const uint8_t *skip;       /* a byte for each cluster: it is identical to another one, and
 				      its records are not in the pool; NULL: all are there */
 	uint32_t retired;          /* clusters in skip whose records no longer exist */
+	bool screened;             /* its accesses to global memory are known to be clean */
+	const struct screen_edge *edge; /* if it is, and gpu_screen_wants_edges(): what it accessed, */
+	uint32_t nedges;
+	bool edges;                /* ... and that is known */
 	struct gpu_cost *cost;     /* result, or NULL */
 	/* Callbacks; several threads call memory and map. */
 	void *user;
@@ -174,6 +178,29 @@ bool gpu_keeps(const struct consan *c, const struct gpu_launch *l);
 uint32_t gpu_skip_identical(const struct gpu_launch *l, const uint64_t *cta, uint8_t *skip);
 uint32_t gpu_cluster_of(const struct gpu_launch *l, uint32_t cta);
 
+/* ---- screened launches (gpu_screen.c, instrument/record/screen.h): those whose accesses to global
+ * memory are clean by themselves. They are checked as without --gpu-global ---- */
+struct decode_screen_sites;
+struct screen_edge;
+struct screen_job;
+struct screen_map;
+struct screen_result;
+bool gpu_screens(const struct consan *c); /* Are launches to be screened? */
+/* Why this launch is not to be screened; NULL: it is. The second: by the pool's head. */
+const char *gpu_screen_refuses(struct consan *c, const struct gpu_launch *l);
+const char *gpu_screen_refuses_records(const void *pool);
+const struct decode_screen_sites *gpu_module_screen(const struct gpu_module *m);
+/* Are its accesses to be compared with those of other operations? */
+#define GPU_SCREEN_EDGES "it accessed memory in too many pieces"
+bool gpu_screen_wants_edges(struct consan *c, const struct gpu_launch *l);
+/* place and like of struct screen_job, in one piece; *nlike: of the latter. NULL: there are too many. */
+const uint16_t *gpu_module_places(const struct gpu_module *m, uint32_t *nlike);
+/* Sets what j must know of the launch, except addresses and ranges. *maps: replaced; the caller frees it. */
+struct gpu_screen_maps { struct screen_map *at; size_t n, cap; };
+void gpu_screen_describe(const struct gpu_launch *l, struct screen_job *j, struct gpu_screen_maps *maps);
+/* The reason that the screen found, for --gpu-times. */
+void gpu_screen_explain(const struct gpu_launch *l, const struct screen_result *r, char text[160]);
+
 /* ---- draining (instrument/decode/drain.h) ---- */
 struct drain;
 struct drained;
@@ -219,6 +246,7 @@ uint64_t gpu_host_memory(const struct consan *c); /* bytes for drained records *
 bool gpu_times(const struct consan *c);
 bool gpu_global(const struct consan *c); /* accesses to global memory are checked */
 bool gpu_drains(const struct consan *c); /* records may leave the pool while a kernel runs */
-bool gpu_each(const struct consan *c); /* every cluster is checked */
+/* Every cluster is checked. Else, with gpu_global(), those of launches that are not screened are. */
+bool gpu_each(const struct consan *c);
 
 #endif

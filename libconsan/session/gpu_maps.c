@@ -20,8 +20,7 @@ void gpu_launch_close(struct gpu_launch *l)
 	free(l->maps);
 }
 
-/* Reads the bytes at this offset of the parameters. */
-static bool read_param(const struct gpu_maps *m, uint64_t at, void *bytes)
+bool gpu_maps_param(const struct gpu_maps *m, uint64_t at, void *bytes)
 {
 	const struct gpu_launch *l = m->l;
 
@@ -33,9 +32,9 @@ static bool read_param(const struct gpu_maps *m, uint64_t at, void *bytes)
 static bool find(const struct gpu_maps *m, struct decode_box *b, void *bytes)
 {
 	if (b->map & RECORD_PARAM)
-		return read_param(m, b->map - RECORD_PARAM, bytes);
+		return gpu_maps_param(m, b->map - RECORD_PARAM, bytes);
 	if (m->base && b->map - m->base < m->param_bytes) /* a device function uses the address */
-		return read_param(m, b->map - m->base, bytes);
+		return gpu_maps_param(m, b->map - m->base, bytes);
 	b->in_global = true;
 	return m->l->map && m->l->map(m->l->user, b->map, NULL, bytes);
 }
@@ -98,7 +97,7 @@ uint64_t gpu_maps_hash(const struct gpu_maps *m)
 
 	/* a map is aligned to 64 bytes */
 	for (uint32_t at = 0; at < m->param_bytes; at += 64) {
-		if (!read_param(m, at, bytes) || tensormap_unpack(&map, bytes, TM_IM2COL) ||
+		if (!gpu_maps_param(m, at, bytes) || tensormap_unpack(&map, bytes, TM_IM2COL) ||
 				tensormap_check(&map))
 			continue;
 		map.address = 0;

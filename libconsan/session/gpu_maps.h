@@ -20,6 +20,8 @@ struct gpu_maps {
 
 /* decode_launch.box */
 bool gpu_maps_box(struct gpu_maps *m, struct decode_box *b);
+/* Copies CONSAN_TENSORMAP_BYTES at this offset of the parameters. False: they cannot be read. */
+bool gpu_maps_param(const struct gpu_maps *m, uint64_t at, void *bytes);
 /* A hash of the maps among the parameters, which records name by their offset only. The
  * addresses that the maps hold are left out. */
 uint64_t gpu_maps_hash(const struct gpu_maps *m);

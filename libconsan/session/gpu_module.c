@@ -51,6 +51,8 @@ static struct gpu_module *open_with(const char *name, const char *text, size_t n
 	}
 	add_sites(m);
 	m->sites = decode_sites_open(m->code);
+	if (o->global)
+		gpu_screen_open(m);
 	return m;
 }
 
@@ -86,6 +88,7 @@ void gpu_module_close(struct gpu_module *m)
 	if (!m)
 		return;
 	decode_sites_close(m->sites);
+	gpu_screen_close(m);
 	rewrite_free(m->code);
 	ptx_free(m->ptx);
 	free(m->site);
@@ -256,7 +259,7 @@ static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
 struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l,
 	const struct drain_pool *p, unsigned jobs)
 {
-	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c), .jobs = jobs,
+	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c) && !gpu_global(c), .jobs = jobs,
 		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module,
 		.key = shape_hash(l), .clean = is_clean };
 

@@ -11,6 +11,9 @@ struct gpu_module {
 	struct ptx_module *ptx;
 	struct rewrite *code;
 	struct decode_sites *sites;
+	struct decode_screen_sites screen;
+	uint16_t *place, *like;    /* struct screen_job's; NULL: there are too many places */
+	VEC(struct gpu_place { uint32_t site; bool reduces; }) places; /* 0 is not used; site: of site.h */
 	uint32_t *site;            /* site.h's ids of code->site, then of code->batch */
 	char variable[32];
 	struct number_set clean;   /* signatures of clusters in which nothing was found */
@@ -25,6 +28,7 @@ struct gpu_running {
 	const struct gpu_launch *l;
 	const struct rewrite_func *func;
 	struct check_config config;
+	struct check_memory *memory; /* what config has if the launch is not screened */
 	struct decode_launch decode;
 	struct decode_result result;
 	struct ev_symbol *symbols;
@@ -33,6 +37,13 @@ struct gpu_running {
 /* What gpu_check() does before and after decoding, under consan.launching. */
 void gpu_running_begin(struct gpu_running *f, struct consan *c, const struct gpu_launch *l);
 void gpu_running_end(struct gpu_running *f);
+
+/* gpu_screen.c: sets and frees `screen` and what follows it. */
+void gpu_screen_open(struct gpu_module *m);
+void gpu_screen_close(struct gpu_module *m);
+/* Calls each() for the ranges that a screened launch accessed. */
+void gpu_screen_accesses(const struct gpu_launch *l, void (*each)(void *user, const struct check_range *r),
+	void *user);
 
 /* In later launches, clusters of this signature are skipped. */
 void gpu_add_clean(struct gpu_module *m, uint64_t signature);

@@ -193,7 +193,7 @@ void session_launches_end(struct consan *c);
 /* Reports the accesses of a grid that has been checked. op: NULL: it is none of the host API; gpu: NULL:
  * it ran on the executor. */
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch,
-	const struct gpu_launch *gpu);
+	const struct gpu_launch *gpu, bool screened);
 
 /* The operation of a launch that others may run beside; NULL: not known. */
 struct order_op *session_launched(const struct consan *c, uint32_t launch);

@@ -1,4 +1,5 @@
 /* operations: races between operations (libconsan/order) become findings of the session. */
+#include "gpu_parts.h"
 #include "internal.h"
 
 #include "libconsan/exec/exec.h"
@@ -259,15 +260,23 @@ void gpu_note_operations(struct consan *c, bool emulated)
 }
 
 void session_operation(struct consan *c, struct order_op *op, struct check *check, uint32_t launch,
-	const struct gpu_launch *gpu)
+	const struct gpu_launch *gpu, bool screened)
 {
 	struct ranges ranges = { .gpu = gpu };
 
 	if (!op || !c->order || !order_wants(c->order))
 		return;
 	order_op_launch(op, launch);
+	if (screened && !gpu->edges) { /* nothing was to be compared with when it was screened */
+		consan_remark(c, REMARK_NOT_SEEN, "races between operations: what a kernel accessed while the "
+			"program began to run several operations at the same time");
+		return;
+	}
 	ranges.met = met_begin(c, op, check);
-	check_accesses(check, on_range, &ranges);
+	if (screened)
+		gpu_screen_accesses(gpu, on_range, &ranges);
+	else
+		check_accesses(check, on_range, &ranges);
 	if (gpu && gpu->accessed)
 		gpu->accessed(gpu->user, ranges.all.at, ranges.all.n);
 	else

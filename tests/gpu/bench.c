@@ -6,7 +6,10 @@
  *   again      by --gpu-times: the median of launches that record what is known to be clean
  *   recording  the kernel alone of those, by the GPU's clock
  *   racecheck, synccheck
- *              the wall clock of a run that checks one launch, less a run that checks none */
+ *              the wall clock of a run that checks one launch, less a run that checks none
+ * A second table has the same of --gpu-global, compared with the default; screen: the kernels that find
+ * launches whose accesses to global memory are clean by themselves, by the GPU's clock; clean: how many of
+ * the launches are */
 #include "tests/common/shell.h"
 
 #include <stdio.h>
@@ -94,22 +97,77 @@ static int by_whole(const void *a, const void *b)
 	return by_value(&((const struct spent *)a)->whole, &((const struct spent *)b)->whole);
 }
 
-static void run_consan(const char *build, size_t k, unsigned launches)
+static void run_consan(const char *build, size_t k, unsigned launches, const char *options)
 {
-	shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=%u %s/kernels/%s %s "
-		"--no-check --bench 2>&1", build, launches, build, work[k].path, work[k].options);
+	shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=%u %s %s/kernels/%s %s "
+		"--no-check --bench 2>&1", build, launches, options, build, work[k].path, work[k].options);
 }
 
 /* The first launches of so many processes, sorted by time */
 #define PROCESSES 7
 
-static void first_launches(const char *build, size_t k, struct spent s[PROCESSES])
+static void first_launches(const char *build, size_t k, const char *options, struct spent s[PROCESSES])
 {
 	for (unsigned i = 0; i < PROCESSES; i++) {
-		run_consan(build, k, 1);
+		run_consan(build, k, 1, options);
 		s[i] = spent();
 	}
 	qsort(s, PROCESSES, sizeof *s, by_whole);
+}
+
+/* ---- --gpu-global ---- */
+
+/* Of a run with these options: the median time of a first launch, and of a later one */
+struct cost { double recording, first, again, screen; unsigned clean, screened; };
+
+static unsigned count(const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = output; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+static struct cost cost_with(const char *build, size_t k, const char *options)
+{
+	struct cost c = { 0 };
+	struct spent s[PROCESSES];
+
+	run_consan(build, k, 8, options);
+	c.recording = median("'s clock: kernel ");
+	c.again = median(" whole ");
+	c.screen = median(", screen ");
+	c.screened = count("screen of ");
+	c.clean = count(": clean");
+	first_launches(build, k, options, s);
+	c.first = s[PROCESSES / 2].whole;
+	return c;
+}
+
+#define GLOBAL_LIMIT 3 /* times the default */
+
+/* Returns how many are above the limit. default_: by program. */
+static int bench_global(const char *build, const struct cost *default_)
+{
+	int bad = 0;
+
+	printf("\n%-20s %9s %9s %9s %6s %6s %9s %9s %6s %6s %9s\n", "--gpu-global", "recording", "first ms",
+		"default", "x", "limit", "again ms", "default", "x", "clean", "screen");
+	for (size_t k = 0; k < COUNT(work); k++) {
+		const struct cost c = cost_with(build, k, "--gpu-global"), *d = &default_[k];
+		const double first_x = d->first > 0 ? c.first / d->first : 0;
+		const double again_x = d->again > 0 ? c.again / d->again : 0;
+		char clean[16];
+
+		snprintf(clean, sizeof clean, "%u/%u", c.clean, c.screened);
+		printf("%-20s %9.3f %9.3f %9.3f %6.1f %6d %9.3f %9.3f %6.1f %6s %9.3f\n", work[k].name,
+			c.recording, c.first, d->first, first_x, GLOBAL_LIMIT, c.again, d->again, again_x, clean,
+			c.screen);
+		fflush(stdout);
+		bad += !(first_x > 0 && first_x <= GLOBAL_LIMIT && again_x > 0 && again_x <= GLOBAL_LIMIT);
+	}
+	return bad;
 }
 
 static double native(const char *build, size_t k)
@@ -152,6 +210,7 @@ int main(int argc, char **argv)
 {
 	const char *build = argc > 1 ? argv[1] : "build";
 	struct spent went[COUNT(work)];
+	struct cost plain[COUNT(work)] = { 0 };
 	int bad = 0;
 
 	printf("%-20s %9s %9s %6s %9s %6s %10s %6s %9s %6s %10s %10s %9s\n", "", "native ms",
@@ -162,15 +221,16 @@ int main(int argc, char **argv)
 		struct spent s[PROCESSES];
 		char range[32], racecheck[32], synccheck[32];
 
-		run_consan(build, k, 8);
+		run_consan(build, k, 8, "");
 		run = median("'s clock: kernel ");
 		if (!run) /* CUPTI has no times */
 			run = median(" run ");
 		whole = median(" whole ");
 		kib = first("KiB of ");
-		first_launches(build, k, s);
+		first_launches(build, k, "", s);
 		went[k] = s[PROCESSES / 2];
 		once = went[k].whole;
+		plain[k] = (struct cost){ .first = once, .again = whole };
 		snprintf(range, sizeof range, "%.0f to %.0f", n > 0 ? s[0].whole / n : 0,
 			n > 0 ? s[PROCESSES - 1].whole / n : 0);
 		race = sanitizer("racecheck", build, k);
@@ -189,7 +249,8 @@ int main(int argc, char **argv)
 			"%.1f ms\n",
 			work[k].name, went[k].run, went[k].copy, went[k].check, went[k].rest, went[k].digest,
 			went[k].clusters, went[k].insns, went[k].load);
+	bad += bench_global(build, plain);
 	if (bad)
-		printf("%d of %zu above the limit\n", bad, COUNT(work));
+		printf("%d of %zu above the limit\n", bad, 2 * COUNT(work));
 	return bad != 0;
 }

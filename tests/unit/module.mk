@@ -13,6 +13,7 @@ $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-
 $(BUILD)/tests/unit/session/schedule: $(addprefix $(BUILD)/tests/cases/harness/,run.o specimen.o)
 $(BUILD)/tests/unit/inject/ends $(BUILD)/tests/unit/inject/inject $(BUILD)/tests/unit/inject/operations \
 		$(BUILD)/tests/unit/inject/replay: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
+$(BUILD)/tests/unit/decode/screen: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
 $(BUILD)/tests/unit/rewrite/instrument $(BUILD)/tests/unit/decode/refusals: | $(BUILD)/tests/cases/harness/cases \
 		$(BUILD)/tests/gpu/scenarios $(BUILD)/tests/gpu/scenario $(BUILD)/tests/gpu/specimens $(BUILD)/tests/gpu/planted_bugs \
 		$(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run

@@ -26,6 +26,10 @@ static const char *const no_specimen[] = { "CS406", "CS951", "CS952", "CS953",
 /* Emulated GPU mode with everything that it can record */
 static const char emulated[] = "backend=gpu-emulated gpu-global=1 timeout=1 reads=newest";
 
+/* ... where each launch is checked in full, which is otherwise done only of those that a screen does not
+ * find clean */
+static const char unscreened[] = "backend=gpu-emulated gpu-global=1 gpu-each=1 timeout=1 reads=newest";
+
 /* Without global memory, GPU mode runs a pre-check that only determines whether there are
  * findings. Counting bank conflicts needs all events, so it disables the pre-check. */
 static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4 reads=newest";
@@ -130,6 +134,18 @@ static void precheck_test(const struct specimen *s, enum twin twin)
 	found_drop(&all);
 }
 
+/* A launch that a screen finds clean has no finding about global memory. */
+static void screen_test(const struct specimen *s, enum twin twin)
+{
+	struct found seen = found_by(s, twin, emulated), all = found_by(s, twin, unscreened);
+
+	for (size_t k = 0; k < all.n; k++)
+		cr_expect(found_has(&seen, all.at[k]), "%s: the screen misses %s", s->path, all.at[k]);
+	cr_expect_eq(seen.n, all.n, "%s: %zu findings with the screen, %zu without", s->path, seen.n, all.n);
+	found_drop(&seen);
+	found_drop(&all);
+}
+
 static void judge_seed(const struct specimen *s, const char *program, const struct found *here,
 	const struct found *there)
 {
@@ -207,6 +223,9 @@ static void specimen_test(const char *path)
 		if (s.twins)
 			precheck_test(&s, RACY);
 		precheck_test(&s, FIXED);
+		if (s.twins)
+			screen_test(&s, RACY);
+		screen_test(&s, FIXED);
 	}
 	found_drop(&here);
 	found_drop(&there);
