@@ -387,6 +387,19 @@ static void mapping_without_access()
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
+/* Asking for the device initialises the driver, and makes no context. */
+static void driver_begins()
+{
+	CUcontext context;
+	CUdevice handle;
+	int d;
+	IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet(&handle, 0));
+	OK(cudaGetDevice(&d));
+	OK(cuDeviceGet(&handle, d));
+	OK(cuCtxGetCurrent(&context));
+	CHECK(!context);
+}
+
 /* ---- multicast ---- */
 
 __global__ void all_reduce(int *multicast, float *sums)
@@ -409,9 +422,10 @@ static int *replica[2], *multi;
 
 static void make_multicast(int bound)
 {
-	CUmemGenericAllocationHandle mc, h[2];
+	CUmemGenericAllocationHandle mc, again, h[2];
 	CUmulticastObjectProp p = {};
 	size_t grain;
+	int fd;
 	p.numDevices = 2;
 	p.size = page;
 	p.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -420,6 +434,11 @@ static void make_multicast(int bound)
 	OK(cuMulticastGetGranularity(&grain, &p, CU_MULTICAST_GRANULARITY_RECOMMENDED));
 	CHECK(grain == page);
 	OK(cuMulticastCreate(&mc, &p));
+	OK(cuMemExportToShareableHandle(&fd, mc, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	CHECK(again == mc && !close(fd));
+	OK(cuMemRelease(again));
 	for (int d = 0; d < 2; d++) {
 		h[d] = create(d, page);
 		replica[d] = map(h[d], page, 3);
@@ -1022,7 +1041,7 @@ int main(int argc, char **argv)
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
 		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
-		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
+		{ "driver-begins", driver_begins }, { "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
 	};
 
 	for (auto &p : part)
