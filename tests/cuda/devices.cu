@@ -417,6 +417,7 @@ __global__ void all_reduce(int *multicast, float *sums)
 	asm volatile("multimem.st.weak.global.f32 [%0], %1;" : : "l"(sums + threadIdx.x), "f"(f) : "memory");
 }
 __global__ void plain(int *to) { to[threadIdx.x] = 1; }
+__global__ void plain_load(const int *from, int *to) { to[threadIdx.x] = from[threadIdx.x]; }
 
 static int *replica[2], *multi;
 
@@ -483,6 +484,9 @@ static void multicast_plain()
 	IS(cudaErrorInvalidValue, cudaMemset(multi, 0, 64));
 	cudaGetLastError();
 	plain<<<1, 32>>>(multi);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(replica[0] + 7) == 1 && value(replica[1] + 7) == 1);
+	plain_load<<<1, 32>>>(multi, replica[0]);
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
