@@ -322,7 +322,7 @@ CALL(nvmlDeviceGetMigMode, const void *handle, unsigned *now, unsigned *pending)
 
 /* ---- NVLink: all links of all devices end at switches, which belong to none ---- */
 
-/* As GPUs of this architecture have them, if there is a device to talk to; workstation GPUs have none. */
+/* As GPUs of this architecture have them, if there are two devices; workstation GPUs have none. */
 static unsigned links(void)
 {
 	const unsigned sm = device_info()->sm;
@@ -358,7 +358,8 @@ CALL(nvmlDeviceGetNvLinkVersion, const void *handle, unsigned link, unsigned *ve
 	return error;
 }
 
-CALL(nvmlDeviceGetNvLinkCapability, const void *handle, unsigned link, int capability, unsigned *can)
+CALL(nvmlDeviceGetNvLinkCapability, const void *handle, unsigned link, int capability,
+	unsigned *can)
 {
 	enum { PEERS, SYSTEM_MEMORY, PEER_ATOMICS, SYSTEM_ATOMICS, SLI, VALID };
 	int error = check_link(handle, link, can);

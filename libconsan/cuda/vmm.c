@@ -203,7 +203,8 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 	return CUDA_SUCCESS;
 }
 
-/* The device that the file's name says; TO_OBJECT: it stands for a multicast object; -1: it is nothing of ours. */
+/* The device that the file's name says; TO_OBJECT: it stands for a multicast object; -1: it is
+ * nothing of ours. */
 enum { TO_OBJECT = -2 };
 static int device_of_file(int fd)
 {
