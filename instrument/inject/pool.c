@@ -260,6 +260,7 @@ bool inject_is_own(CUdeviceptr start)
 
 		own |= start == p->pool.at || start == p->spare[0].at || start == p->digests || start == p->list
 			|| start == p->stage || start == p->facts || start == p->ticket
+			|| start == p->screen.table || start == p->screen.input || start == p->screen.result
 			|| start == (CUdeviceptr)(uintptr_t)p->pinned;
 	}
 	pthread_mutex_unlock(&pools.lock);

@@ -7,6 +7,11 @@
 
 static _Atomic bool initialised;
 
+void drv_initialise(void)
+{
+	initialised = true;
+}
+
 int drv_initialised(void)
 {
 	if (!initialised && !rt_used())
@@ -37,7 +42,7 @@ CUresult cuInit(unsigned flags)
 	int error = flags ? cudaErrorInvalidValue : device_ready();
 
 	if (!error)
-		initialised = true;
+		drv_initialise();
 	return drv(error);
 }
 

@@ -109,6 +109,7 @@ cudaError_t rt(int error);
 bool rt_used(void); /* a runtime call was made, so the primary context is current */
 /* The return value of a driver call: the error in the driver API's numbering. */
 CUresult drv(int error);
+void drv_initialise(void); /* for runtime calls that initialise the driver, but make no context */
 int drv_initialised(void); /* 0 after cuInit() or a runtime call, else the error */
 int drv_ready(void);       /* as well: a context is current, and device_ready() */
 

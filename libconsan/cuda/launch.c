@@ -11,6 +11,16 @@
 enum { GRID_X_MAX = 0x7fffffff, GRID_YZ_MAX = 65535, BLOCK_MAX = 1024, BLOCK_Z_MAX = 64,
 	CLUSTER_PORTABLE = 8 };
 
+/* A block may end within the last parameter: NCCL passes the used part of one of 4096 bytes. */
+static bool is_complete(const struct launch *l, size_t n)
+{
+	uint32_t offset = 0, bytes = 0;
+
+	for (size_t i = 0; consan_kernel_param(l->func->kernel, i, &offset, &bytes); i++)
+		;
+	return n >= l->func->info.param_bytes || n > offset;
+}
+
 int launch_pack(struct launch *l, void **args, const void *block, size_t n)
 {
 	const struct consan_kernel_info *k = &l->func->info;
@@ -20,7 +30,7 @@ int launch_pack(struct launch *l, void **args, const void *block, size_t n)
 	l->params = base_alloc(k->param_bytes + 1);
 	if (block) {
 		memcpy(l->params, block, n < k->param_bytes ? n : k->param_bytes);
-		return n < k->param_bytes ? cudaErrorInvalidValue : 0;
+		return is_complete(l, n) ? 0 : cudaErrorInvalidValue;
 	}
 	for (i = 0; consan_kernel_param(l->func->kernel, i, &offset, &bytes); i++) {
 		if (!args || !args[i])

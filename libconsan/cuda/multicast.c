@@ -31,8 +31,10 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmultica
 	if (!can)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	m = base_alloc(sizeof *m);
-	*m = (struct memory){ .bytes = p->size, .fd = -1, .devices = p->numDevices };
+	*m = (struct memory){ .bytes = p->size, .fd = -1, .devices = p->numDevices,
+		.handle_types = (unsigned)p->handleTypes };
 	vmm_lock();
+	vmm_add(m);
 	*handle = vmm_handle(m);
 	vmm_unlock();
 	return CUDA_SUCCESS;

@@ -320,7 +320,123 @@ CALL(nvmlDeviceGetMigMode, const void *handle, unsigned *now, unsigned *pending)
 	return error;
 }
 
-/* NVML_P2P_STATUS_OK: each device can access each other one, but there is no NVLink */
+/* ---- NVLink: all links of all devices end at switches, which belong to none ---- */
+
+/* As GPUs of this architecture have them, if there are two devices; workstation GPUs have none. */
+static unsigned links(void)
+{
+	const unsigned sm = device_info()->sm;
+
+	if (devices() < 2)
+		return 0;
+	return sm == 80 ? 12 : sm >= 90 && sm < 110 ? 18 : 0;
+}
+
+static int check_link(const void *handle, unsigned link, const void *out)
+{
+	int place, error = check(handle, out, &place);
+
+	return error ? error : !links() ? NOT_SUPPORTED : link >= links() ? INVALID_ARGUMENT : SUCCESS;
+}
+
+CALL(nvmlDeviceGetNvLinkState, const void *handle, unsigned link, int *active)
+{
+	int error = check_link(handle, link, active);
+
+	if (!error)
+		*active = 1;
+	return error;
+}
+
+CALL(nvmlDeviceGetNvLinkVersion, const void *handle, unsigned link, unsigned *version)
+{
+	enum { NVLINK_3 = 5, NVLINK_4 = 6, NVLINK_5 = 7 };
+	int error = check_link(handle, link, version);
+
+	if (!error)
+		*version = device_info()->sm < 90 ? NVLINK_3 : device_info()->sm < 100 ? NVLINK_4 : NVLINK_5;
+	return error;
+}
+
+CALL(nvmlDeviceGetNvLinkCapability, const void *handle, unsigned link, int capability,
+	unsigned *can)
+{
+	enum { PEERS, SYSTEM_MEMORY, PEER_ATOMICS, SYSTEM_ATOMICS, SLI, VALID };
+	int error = check_link(handle, link, can);
+
+	if (!error)
+		*can = capability == PEERS || capability == PEER_ATOMICS || capability == VALID;
+	return error;
+}
+
+CALL(nvmlDeviceGetNvLinkRemoteDeviceType, const void *handle, unsigned link, int *type)
+{
+	enum { TO_GPU, TO_IBMNPU, TO_SWITCH };
+	int error = check_link(handle, link, type);
+
+	if (!error)
+		*type = TO_SWITCH;
+	return error;
+}
+
+/* As in a virtual machine, from which the switches are not visible. */
+CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, const void *handle, unsigned link, struct pci *pci)
+{
+	int error = check_link(handle, link, pci);
+
+	if (error)
+		return error;
+	*pci = (struct pci){ .domain = 0xffffffff, .bus = 0xff, .device = 0xff };
+	strcpy(pci->legacy, "FFFF:FF:FF.0");
+	strcpy(pci->id, "FFFFFFF:FFFF:FF");
+	return SUCCESS;
+}
+
+CALL(nvmlDeviceGetNvLinkRemotePciInfo, const void *handle, unsigned link, void *pci)
+{
+	struct pci all;
+	int error = pci ? nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, &all) : INVALID_ARGUMENT;
+
+	if (error)
+		return error;
+	memset(all.id, 0, sizeof all.id);
+	memcpy(pci, &all, PCI_V2_BYTES);
+	return SUCCESS;
+}
+
+struct field {
+	unsigned id, link;
+	long long stamp, latency;
+	int type, error;
+	union { unsigned number; unsigned long long wide; } value;
+};
+
+/* Each field has an error of its own; those that are not here are not supported. */
+CALL(nvmlDeviceGetFieldValues, const void *handle, int n, struct field *f)
+{
+	enum { LINK_COUNT = 91, LINK_STATE = 165, LINK_VERSION = 166, UNSIGNED_INT = 1 };
+	int place, state, error = check(handle, f, &place);
+
+	if (error || n <= 0)
+		return error ? error : INVALID_ARGUMENT;
+	for (; n--; f++) {
+		f->type = UNSIGNED_INT;
+		f->value.wide = 0;
+		f->error = NOT_SUPPORTED;
+		if (f->id == LINK_COUNT) {
+			f->error = SUCCESS;
+			f->value.number = links();
+		} else if (f->id == LINK_STATE) {
+			f->error = nvmlDeviceGetNvLinkState(handle, f->link, &state);
+			f->value.number = !f->error;
+		} else if (f->id == LINK_VERSION) {
+			f->error = nvmlDeviceGetNvLinkVersion(handle, f->link, &f->value.number);
+		}
+	}
+	return SUCCESS;
+}
+
+/* NVML_P2P_STATUS_OK: each device can access each other one, by NVLink if there is any */
 CALL(nvmlDeviceGetP2PStatus, const void *from, const void *to, int capability, int *status)
 {
 	enum { READ, WRITE, NVLINK, STATUS_OK = 0, STATUS_NOT_SUPPORTED = 5 };
@@ -328,7 +444,7 @@ CALL(nvmlDeviceGetP2PStatus, const void *from, const void *to, int capability, i
 
 	error = error ? error : check(to, status, &place);
 	if (!error)
-		*status = capability == NVLINK ? STATUS_NOT_SUPPORTED : STATUS_OK;
+		*status = capability == NVLINK && !links() ? STATUS_NOT_SUPPORTED : STATUS_OK;
 	return error;
 }
 

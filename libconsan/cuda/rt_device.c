@@ -126,6 +126,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 		return rt(error);
 	if (!count)
 		return rt(cudaErrorInvalidValue);
+	drv_initialise();
 	*count = device_count();
 	return cudaSuccess;
 }
@@ -134,6 +135,7 @@ cudaError_t cudaGetDevice(int *device)
 {
 	if (!device)
 		return rt(cudaErrorInvalidValue);
+	drv_initialise();
 	*device = device_now();
 	return cudaSuccess;
 }

@@ -66,6 +66,8 @@ void vmm_release(struct memory *m)
 		close(m->fd);
 		mem_uncount(m->device, m->bytes);
 	}
+	if (m->token > 0)
+		close(m->token);
 	for (size_t k = 0; k < all.n; k++)
 		if (all.at[k] == m) {
 			all.at[k] = all.at[--all.n];
@@ -74,13 +76,18 @@ void vmm_release(struct memory *m)
 	free(m);
 }
 
+void vmm_add(struct memory *m)
+{
+	vec_push(&all, m);
+}
+
 /* The name of the file says which device has the memory, in the process that imports it, too. */
 static struct memory *make(int fd, size_t bytes, int device, unsigned handle_types)
 {
 	struct memory *m = base_alloc(sizeof *m);
 
 	*m = (struct memory){ .bytes = bytes, .device = device, .fd = fd, .handle_types = handle_types };
-	vec_push(&all, m);
+	vmm_add(m);
 	return m;
 }
 
@@ -202,6 +209,16 @@ static void begin_sharing(struct memory *m)
 	ipc_begins();
 }
 
+#define TOKEN "consan-multicast"
+
+/* The file that stands for the memory or the object in a handle; -1: it has none. */
+static int file_of(struct memory *m)
+{
+	if (m->fd < 0 && !m->token)
+		m->token = memfd_create(TOKEN, MFD_CLOEXEC);
+	return m->fd >= 0 ? m->fd : m->token;
+}
+
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
 	CUmemAllocationHandleType type, unsigned long long flags)
 {
@@ -210,22 +227,20 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 
 	vmm_lock();
 	m = vmm_memory(handle);
-	if (m && m->fd >= 0 && m->handle_types & type && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		fd = dup(m->fd);
-	if (fd >= 0)
+	if (m && m->handle_types & type && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		fd = dup(file_of(m));
+	if (fd >= 0 && m->fd >= 0)
 		begin_sharing(m);
 	vmm_unlock();
-	if (m && m->fd < 0)
-		remark(REMARK_CALL_UNSUPPORTED, "cuMemExportToShareableHandle: a multicast object");
-	if (m && m->fd < 0)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (fd < 0 || !out || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	*(int *)out = fd;
 	return CUDA_SUCCESS;
 }
 
-/* The device that the file's name says; -1: it is no memory of ours. */
+/* The device that the file's name says; TO_OBJECT: it stands for a multicast object; -1: it is
+ * nothing of ours. */
+enum { TO_OBJECT = -2 };
 static int device_of_file(int fd)
 {
 	char path[64], name[128];
@@ -237,6 +252,8 @@ static int device_of_file(int fd)
 	if (n <= 0)
 		return -1;
 	name[n] = '\0';
+	if (!strncmp(name, "/memfd:" TOKEN, sizeof "/memfd:" TOKEN - 1))
+		return TO_OBJECT;
 	return sscanf(name, "/memfd:consan-device-%d", &device) == 1 ? device : -1;
 }
 
@@ -253,12 +270,18 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return handle ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 	device = device_of_file(given);
-	if (device < 0 || fstat(given, &is))
+	if (device == -1 || fstat(given, &is))
 		return CUDA_ERROR_INVALID_VALUE;
 	vmm_lock();
 	for (size_t k = 0; k < all.n && !m; k++)
-		if (all.at[k]->fd >= 0 && !fstat(all.at[k]->fd, &of) && of.st_ino == is.st_ino)
+		if (!fstat(file_of(all.at[k]), &of) && of.st_ino == is.st_ino && of.st_dev == is.st_dev)
 			m = all.at[k];
+	if (!m && device == TO_OBJECT) {
+		vmm_unlock();
+		remark(REMARK_CALL_UNSUPPORTED,
+			"cuMemImportFromShareableHandle: a multicast object of another process");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	if (!m && (fd = fcntl(given, F_DUPFD_CLOEXEC, 0)) >= 0) {
 		m = make(fd, (size_t)is.st_size & ~(size_t)(VMM_PAGE - 1), device < device_count() ? device : 0, type);
 		if (!whole((size_t)is.st_size))

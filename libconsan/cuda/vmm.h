@@ -21,6 +21,7 @@ struct memory {
 	char *base;                /* a mapping of our own, for bindings; NULL: none yet */
 	/* a multicast object */
 	unsigned devices, added;   /* their number; those that were added, by bit */
+	int token;                 /* an empty file that stands for it where it is exported; 0: not yet */
 	VEC(struct binding) bound;
 };
 struct mapping {
@@ -34,6 +35,8 @@ void vmm_lock(void);
 void vmm_unlock(void);
 /* ---- with the lock ---- */
 struct memory *vmm_memory(CUmemGenericAllocationHandle handle); /* NULL: no such handle */
+/* Each object is known here until it is released. */
+void vmm_add(struct memory *m);
 CUmemGenericAllocationHandle vmm_handle(struct memory *m);      /* one more */
 void vmm_release(struct memory *m);                             /* one reference less */
 struct mapping *vmm_mapping(const void *at);                    /* that contains at; or NULL */

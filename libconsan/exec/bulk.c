@@ -229,21 +229,13 @@ static bool check_span(void *user, uint64_t addr, uint64_t bytes)
 	return ex_global_ok(k->worker, addr, bytes, k->write);
 }
 
-/* Of a store to multicast addresses: each device gets it, as on GPUs, although the ISA allows only multimem
- * instructions there. */
 static bool find_multicast(struct warp *w, const struct xop *x, unsigned l, const struct bounds *b,
 	struct bulk_op *o)
 {
-	struct event e = ex_event(w, x, EV_FAULT, 1u << l);
-
 	o->multimem = o->copy.multimem = multicast_find(w, x, l, b->lo, b->hi - b->lo);
 	if (!o->multimem)
 		return false;
-	e.fault = (struct event_fault){ .fault = FAULT_MULTICAST_TENSOR, .space = SP_GLOBAL, .addr = b->lo,
-		.bytes = (uint32_t)(b->hi - b->lo),
-		.text = "only multimem instructions may access multicast addresses" };
-	if (w->sink)
-		ex_emit(w->cluster, &e);
+	multicast_stored(w, x, 1u << l, b->lo, b->hi - b->lo);
 	return true;
 }
 

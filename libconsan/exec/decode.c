@@ -129,12 +129,24 @@ static void refuse(struct decoder *d, struct xop *x)
 		info->first_unsupported = d->insn;
 }
 
+static uint32_t site_of(const struct decoder *d, const struct ptx_insn *i)
+{
+	const struct ptx_func *f = d->fn->f;
+	uint32_t **site = &d->k->module->site[f - d->k->module->ptx->func];
+
+	if (!*site)
+		*site = base_alloc(f->ninsn * sizeof **site);
+	if (!(*site)[i - f->insn])
+		(*site)[i - f->insn] = ptx_site_add(f, i);
+	return (*site)[i - f->insn];
+}
+
 static void decode_insn(struct decoder *d, const struct ptx_insn *i, const uint8_t *wgmma,
 	const struct tmem_regs *tmem)
 {
 	const struct decode_row *row = &rows[i->op];
 	decode_fn fn = d->avx512 ? row->avx512 : row->avx2;
-	struct xop x = { .guard = SLOT_TRUE, .site = ptx_site_add(d->fn->f, i) };
+	struct xop x = { .guard = SLOT_TRUE, .site = site_of(d, i) };
 	struct reg_access *moved;
 	struct xop bare;
 
@@ -330,8 +342,9 @@ static struct exec_kernel *decode(struct exec_module *m, const struct ptx_func *
 			observe(fn, &fn->insn[n], &k->info.coupled, &unread, &fence);
 			note_launches(&k->info, &fn->insn[n]);
 			k->info.polls_shared |= ptx_polls_shared(&fn->insn[n]);
-			k->info.takes_locks |= ptx_takes_lock(fn, &fn->insn[n]);
-			k->info.polls |= ptx_observes(&fn->insn[n]) && ptx_is_polled(fn, &fn->insn[n]);
+			k->info.takes_locks = k->info.takes_locks || ptx_takes_lock(fn, &fn->insn[n]);
+			k->info.polls = k->info.polls
+				|| (ptx_observes(&fn->insn[n]) && ptx_is_polled(fn, &fn->insn[n]));
 		}
 		decode_function(&d, &k->fn[i]);
 	}

@@ -40,6 +40,8 @@ struct exec_module {
 	uint64_t const_bytes;
 	struct exec_kernel **kernel; /* by index of ptx->func, NULL: not decoded */
 	uint32_t *nregs;         /* the same index; 0: not known */
+	/* the same index, by instruction; NULL: in no kernel yet. Kernels that call the function share them. */
+	uint32_t **site;
 	pthread_mutex_t lock;
 };
 unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v);

@@ -509,6 +509,12 @@ bool multicast_is(uint64_t addr);
 /* Raises a fault at this lane unless it may access these bytes by a multimem instruction. */
 const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x, unsigned lane,
 	uint64_t addr, uint64_t bytes);
+/* Reports a store to multicast addresses that is none of multimem. It is executed: each device gets it, as on
+ * GPUs, although the ISA allows only multimem instructions there. */
+void multicast_stored(struct warp *w, const struct xop *x, uint32_t lanes, uint64_t addr,
+	uint64_t bytes);
+/* Were there ever multicast addresses in this process? Set before a kernel can know one (mem.c). */
+extern _Atomic bool mem_multicasts;
 
 /* ---- events and faults ---- */
 

@@ -21,6 +21,7 @@ static pthread_mutex_t map_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct map *_Atomic map_now;
 static struct map *map_retired;
 static unsigned map_launches;
+_Atomic bool mem_multicasts;
 
 /* index of the first allocation that starts after at */
 static size_t upper(const struct map *m, uint64_t at)
@@ -89,6 +90,8 @@ void exec_mem_put(const struct exec_mem *new)
 
 	if (!new->at || !new->bytes)
 		return;
+	if (new->multicast)
+		atomic_store(&mem_multicasts, true);
 	pthread_mutex_lock(&map_lock);
 	m = map_copy(atomic_load(&map_now), 1);
 	i = upper(m, new->at);

@@ -274,6 +274,10 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	bool collide, shared, silent;
 	struct stored stored;
 
+	if ((space == PS_global || space == PS_none)
+			&& __builtin_expect(atomic_load_explicit(&mem_multicasts, memory_order_relaxed), 0)
+			&& SIMD_NAME(multimem_stores)(w, x, lanes))
+		return SIMD_NAME(multimem_st)(w, x, lanes, src);
 	if (!reach(w, x, lanes, space, size * vec, size * vec, true, &r))
 		return STEP_FAULT;
 	if (!reach_begin(w, x, lanes, MODE_WRITE, &r, &held))

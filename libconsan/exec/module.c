@@ -115,6 +115,7 @@ static struct exec_module *open_module(struct ptx_module *ptx)
 	m->ptx = ptx;
 	pthread_mutex_init(&m->lock, NULL);
 	m->kernel = base_alloc((ptx->nfunc + 1) * sizeof(struct exec_kernel *));
+	m->site = base_alloc((ptx->nfunc + 1) * sizeof *m->site);
 	for (size_t f = 0; f < ptx->nfunc; f++)
 		n += ptx->func[f].nvar;
 	m->nregs = base_alloc((ptx->nfunc + 1) * sizeof *m->nregs);
@@ -192,13 +193,16 @@ void exec_unload(struct exec_module *m)
 		exec_mem_remove(m->placed[i].at);
 		free(m->placed[i].at);
 	}
-	for (size_t i = 0; i < m->ptx->nfunc; i++)
+	for (size_t i = 0; i < m->ptx->nfunc; i++) {
+		free(m->site[i]);
 		if (m->kernel[i]) {
 			struct arena a = m->kernel[i]->arena; /* the kernel is allocated in it */
 
 			arena_free(&a);
 		}
+	}
 	free(m->kernel);
+	free(m->site);
 	free(m->nregs);
 	free(m->placed);
 	pthread_mutex_destroy(&m->lock);

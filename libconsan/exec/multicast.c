@@ -44,3 +44,14 @@ const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x,
 	}
 	return of.multicast;
 }
+
+void multicast_stored(struct warp *w, const struct xop *x, uint32_t lanes, uint64_t addr, uint64_t bytes)
+{
+	struct event e = ex_event(w, x, EV_FAULT, lanes);
+
+	e.fault = (struct event_fault){ .fault = FAULT_MULTICAST_STORE, .space = SP_GLOBAL, .addr = addr,
+		.bytes = (uint32_t)bytes,
+		.text = "only multimem instructions may access multicast addresses" };
+	if (w->sink)
+		ex_emit(w->cluster, &e);
+}

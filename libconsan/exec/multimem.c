@@ -1,4 +1,4 @@
-/* multimem: multimem.ld_reduce, st and red. Each is one access to the memory
+/* multimem: multimem.ld_reduce, st and red, and st to multicast addresses. Each is one access to the memory
  * of each device of the multicast object: one event for each, in the order of the devices. The ISA
  * does not say in which order ld_reduce combines the values; here it is the same. */
 #include "reach.h"
@@ -7,7 +7,7 @@
 #include "num.h"
 #include "fmath.h"
 
-enum { ELEMENTS = 8, BYTES = 16 };
+enum { ELEMENTS = 8, BYTES = 32 };
 enum access { LOAD, STORE, REDUCE };
 
 struct op {
@@ -36,9 +36,9 @@ static void add(void *user, uint64_t at, uint64_t from, uint64_t n)
 	(void)n;
 }
 
-static bool find(struct warp *w, const struct xop *x, uint32_t lanes, struct replicas *r)
+static bool find(struct warp *w, const struct xop *x, const struct op *op, uint32_t lanes,
+	struct replicas *r)
 {
-	const struct op *op = x->i.p;
 	const struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
 	const unsigned bytes = op->n * op->size;
 	unsigned n = 0;
@@ -107,15 +107,14 @@ static bool begin(struct warp *w, const struct xop *x, uint32_t lanes, unsigned 
 }
 
 /* Of a load that polls, sched_load() holds back only the last one. */
-static void emit(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode,
-	const struct replicas *r)
+static void emit(struct warp *w, const struct xop *x, uint32_t lanes, unsigned mode, unsigned bytes,
+	unsigned element, const struct replicas *r)
 {
-	const struct op *op = x->i.p;
 	struct reach one;
 
 	for (unsigned k = 0; k < r->n; k++) {
 		part(r, k, lanes, &one);
-		reach_emit(w, x, lanes, mode, op->n * op->size, op->size, 0, &one);
+		reach_emit(w, x, lanes, mode, bytes, element, 0, &one);
 	}
 }
 
@@ -235,12 +234,12 @@ static enum step op_multimem(struct warp *w, const struct xop *x, uint32_t lanes
 	struct replicas r;
 	uint64_t held;
 
-	if (!find(w, x, lanes, &r))
+	if (!find(w, x, op, lanes, &r))
 		return STEP_FAULT;
 	if (!begin(w, x, lanes, mode, &r, &held))
 		return STEP_PARK;
 	if (w->sink)
-		emit(w, x, lanes, mode, &r);
+		emit(w, x, lanes, mode, op->n * op->size, op->size, &r);
 	if (op->access == LOAD)
 		load(w, op, lanes, &r);
 	else
@@ -250,6 +249,44 @@ static enum step op_multimem(struct warp *w, const struct xop *x, uint32_t lanes
 		ex_work(w);
 	else if (x->o[MX_ORDER] >> 24)
 		ex_poll(w);
+	return STEP_NEXT;
+}
+
+/* ---- ordinary stores ---- */
+
+bool SIMD_NAME(multimem_stores)(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	const struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
+	struct exec_mem of;
+
+	for EACH_LANE(l, lanes)
+		if (!mem_multicast(w->worker->grid->device, ex_addr(w, a, l), &of))
+			return false;
+	return true;
+}
+
+enum step SIMD_NAME(multimem_st)(struct warp *w, const struct xop *x, uint32_t lanes,
+	const uint32_t *src)
+{
+	const uint32_t form = x->o[MX_FORM];
+	struct op op = { .access = STORE, .red = RED_NONE, .size = (uint8_t)FORM_SIZE(form),
+		.n = (uint8_t)FORM_VEC(form), .reg = (uint8_t)FORM_REG(form) };
+	const unsigned bytes = op.n * op.size;
+	const struct xaddr a = { x->o[MX_ADDR], (int32_t)x->o[MX_IMM] };
+	struct replicas r;
+	uint64_t held;
+
+	memcpy(op.slot, src, op.n * sizeof src[0]);
+	if (!find(w, x, &op, lanes, &r))
+		return STEP_FAULT;
+	if (!begin(w, x, lanes, MODE_WRITE, &r, &held))
+		return STEP_PARK;
+	multicast_stored(w, x, lanes, ex_addr(w, a, (unsigned)__builtin_ctz(lanes)), bytes);
+	if (w->sink)
+		emit(w, x, lanes, MODE_WRITE, bytes, FORM_ATOM(form), &r);
+	store(w, &op, lanes, &r);
+	reach_end(w, held, true);
+	ex_work(w);
 	return STEP_NEXT;
 }
 

@@ -5,6 +5,7 @@
 #define CONSAN_EXEC_REACH_H
 
 #include "internal.h"
+#include "simd.h"
 #include "vec.h"
 
 #define REACH_INLINE static inline __attribute__((always_inline))
@@ -376,5 +377,11 @@ static __attribute__((noinline)) void reach_emit(struct warp *w, const struct xo
 	reach_event(w, x, lanes, mode, bytes, element, lost & lanes, r->space,
 		r->cta ? r->cta->rank : w->cta->rank, held, at);
 }
+
+/* An ordinary st: do all lanes name multicast addresses, and its execution then (multimem.c). src: the slots of
+ * the stored registers. */
+bool SIMD_NAME(multimem_stores)(struct warp *w, const struct xop *x, uint32_t lanes);
+enum step SIMD_NAME(multimem_st)(struct warp *w, const struct xop *x, uint32_t lanes,
+	const uint32_t *src);
 
 #endif

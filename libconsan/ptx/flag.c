@@ -11,7 +11,27 @@ enum use { USE_NONE, USE_CONTROL, USE_DATA };
 struct flow {
 	const struct ptx_func *f;
 	bool *holds;             /* by register: made from the value */
+	VEC(uint32_t) held;      /* these registers, in the order in which they were found */
 };
+
+static void hold(struct flow *w, uint32_t reg)
+{
+	if (w->holds[reg])
+		return;
+	vec_push(&w->held, reg);
+	w->holds[reg] = true;
+}
+
+static struct flow flow_begin(const struct ptx_func *f)
+{
+	return (struct flow){ .f = f, .holds = base_alloc(f->nreg * sizeof(bool) + 1) };
+}
+
+static void flow_end(struct flow *w)
+{
+	free(w->holds);
+	vec_free(&w->held);
+}
 
 static bool reads(const struct flow *w, const struct ptx_operand *o)
 {
@@ -24,17 +44,14 @@ static bool reads(const struct flow *w, const struct ptx_operand *o)
 	return false;
 }
 
-/* Marks the registers of a destination. True: one is new. */
-static bool mark(struct flow *w, const struct ptx_operand *o)
+/* Marks the registers of a destination. */
+static void mark(struct flow *w, const struct ptx_operand *o)
 {
-	bool new = false;
-
-	if (o->kind == PO_REG && !w->holds[o->reg])
-		return w->holds[o->reg] = true;
+	if (o->kind == PO_REG)
+		hold(w, o->reg);
 	if (o->kind == PO_VEC || o->kind == PO_PAIR)
 		for (unsigned i = 0; i < o->n; i++)
-			new |= mark(w, &o->list[i]);
-	return new;
+			mark(w, &o->list[i]);
 }
 
 /* Do its destinations depend on its sources alone? Shuffles, votes and barrier.red hand a value to
@@ -46,8 +63,8 @@ static bool passes(const struct ptx_insn *i)
 	return e == EF_NONE || e == EF_WARP || e == EF_BARRIER;
 }
 
-/* How the instruction uses the value; *more: it passed it on to another register. */
-static enum use use_of(struct flow *w, const struct ptx_insn *i, bool *more)
+/* How the instruction uses the value. If it passes it on to other registers, these are marked. */
+static enum use use_of(struct flow *w, const struct ptx_insn *i)
 {
 	enum use use = i->guard != PTX_NO_REG && w->holds[i->guard] ? USE_CONTROL : USE_NONE;
 	const unsigned written = ptx_written(i);
@@ -62,18 +79,22 @@ static enum use use_of(struct flow *w, const struct ptx_insn *i, bool *more)
 	if (!passes(i))
 		return ptx_effect_of(i->op) == EF_CONTROL && !i->narg ? USE_CONTROL : USE_DATA;
 	for (unsigned k = 0; k < written; k++)
-		*more |= mark(w, &i->operand[k]);
+		mark(w, &i->operand[k]);
 	return USE_CONTROL;
 }
 
+/* Each reader of a register is looked at when the register turns out to hold the value; so the last time an
+ * instruction is looked at, all its operands are known. */
 static enum use follow(struct flow *w)
 {
+	const struct ptx_readers *readers = w->f->readers;
 	enum use use = USE_NONE;
 
-	for (bool more = true; more;) {
-		more = false;
-		for (size_t k = 0; k < w->f->ninsn; k++) {
-			enum use one = use_of(w, &w->f->insn[k], &more);
+	for (size_t k = 0; k < w->held.n; k++) {
+		const uint32_t reg = w->held.at[k];
+
+		for (uint32_t n = readers->first[reg]; n < readers->first[reg + 1]; n++) {
+			const enum use one = use_of(w, &w->f->insn[readers->insn[n]]);
 
 			use = one > use ? one : use;
 		}
@@ -152,7 +173,9 @@ static bool polled(const struct flow *w, const struct ptx_insn *load)
 
 static enum use value_of(struct flow *w, const struct ptx_insn *load)
 {
-	memset(w->holds, 0, w->f->nreg * sizeof *w->holds);
+	for (size_t k = 0; k < w->held.n; k++)
+		w->holds[w->held.at[k]] = false;
+	w->held.n = 0;
 	for (unsigned k = 0; k < ptx_written(load); k++)
 		mark(w, &load->operand[k]);
 	return follow(w);
@@ -165,34 +188,53 @@ static bool same_address(const struct ptx_insn *a, const struct ptx_insn *b)
 	return x && y && x->reg == y->reg && x->var == y->var && x->imm == y->imm;
 }
 
+/* Is another load of the same address, which `i` may be, polled? */
+static bool twin_polled(struct flow *w, const struct ptx_insn *load, const struct ptx_insn *i)
+{
+	if (i == load || i->op != load->op || !same_address(i, load))
+		return false;
+	value_of(w, i);
+	return polled(w, i);
+}
+
+static bool any_twin_polled(struct flow *w, const struct ptx_insn *load)
+{
+	const struct ptx_operand *at = address_of(load);
+	const struct ptx_readers *r = w->f->readers;
+	bool yes = false;
+
+	if (!at)
+		return false;
+	if (at->reg == PTX_NO_REG) {
+		for (size_t k = 0; k < w->f->ninsn && !yes; k++)
+			yes = twin_polled(w, load, &w->f->insn[k]);
+		return yes;
+	}
+	for (uint32_t n = r->first[at->reg]; n < r->first[at->reg + 1] && !yes; n++)
+		yes = twin_polled(w, load, &w->f->insn[r->insn[n]]);
+	return yes;
+}
+
 bool ptx_reads_flag(const struct ptx_func *f, const struct ptx_insn *load)
 {
-	struct flow w = { .f = f, .holds = base_alloc(f->nreg * sizeof(bool) + 1) };
-	bool flag = value_of(&w, load) == USE_CONTROL || polled(&w, load);
+	struct flow w = flow_begin(f);
+	const bool flag = value_of(&w, load) == USE_CONTROL || polled(&w, load) || any_twin_polled(&w, load);
 
-	for (size_t k = 0; k < f->ninsn && !flag; k++) {
-		const struct ptx_insn *i = &f->insn[k];
-
-		if (i == load || i->op != load->op || !same_address(i, load))
-			continue;
-		value_of(&w, i);
-		flag = polled(&w, i);
-	}
-	free(w.holds);
+	flow_end(&w);
 	return flag;
 }
 
 bool ptx_is_polled(const struct ptx_func *f, const struct ptx_insn *i)
 {
-	struct flow w = { .f = f };
+	struct flow w;
 	bool yes;
 
 	if (f->cfg->block[f->cfg->block_of[i - f->insn]].loop == UINT32_MAX)
 		return false;
-	w.holds = base_alloc(f->nreg * sizeof(bool) + 1);
+	w = flow_begin(f);
 	value_of(&w, i);
 	yes = polled(&w, i);
-	free(w.holds);
+	flow_end(&w);
 	return yes;
 }
 

@@ -210,7 +210,7 @@ struct ptx_func {
 	const struct ptx_cfg *cfg;              /* below; NULL without a body */
 	/* by register: the only instruction that writes it, or NULL; NULL without a body */
 	const struct ptx_insn **only_writer;
-	const bool *read;                       /* by register: does an instruction read it? NULL */
+	const struct ptx_readers *readers;      /* below; NULL without a body */
 };
 
 struct ptx_module {
@@ -263,6 +263,13 @@ struct ptx_block {
 				      reconverges at post-dominators. */
 	uint32_t ipdom;            /* immediate post-dominator, UINT32_MAX = exit */
 	uint32_t loop;             /* header block of the innermost loop, UINT32_MAX = none */
+};
+
+/* By register r: the instructions that read it are insn[first[r]] to insn[first[r + 1] - 1], as indices in
+ * the order of the text; one that reads it twice may be there twice. */
+struct ptx_readers {
+	uint32_t *first;           /* nreg + 1 */
+	uint32_t *insn;
 };
 
 struct ptx_cfg {

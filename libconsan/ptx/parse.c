@@ -4,7 +4,7 @@
 #include "parse.h"
 #include "cfg.h"
 #include "constant.h"
-#include "unread.h"
+#include "readers.h"
 #include "opcodes.h"
 
 #include <stdio.h>
@@ -469,7 +469,7 @@ static bool finish(struct parser *p)
 			continue;
 		f->cfg = cfg_build(p->keep, f);
 		f->only_writer = constant_only_writers(p->keep, f);
-		f->read = unread_registers_read(p->keep, f);
+		f->readers = readers_build(p->keep, f);
 	}
 	return true;
 }

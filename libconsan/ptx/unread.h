@@ -4,8 +4,6 @@
 
 #include "ir.h"
 
-/* For parse.c: by register, does an instruction read it? */
-bool *unread_registers_read(struct arena *a, const struct ptx_func *f);
 /* Is the instruction a read-modify-write whose result no instruction reads: red, or an atom whose
  * destination is not used? Compilers emit atom for atomicAdd(), whether its result is used or not. */
 bool ptx_result_unread(const struct ptx_func *f, const struct ptx_insn *i);

@@ -387,6 +387,19 @@ static void mapping_without_access()
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
+/* Asking for the device initialises the driver, and makes no context. */
+static void driver_begins()
+{
+	CUcontext context;
+	CUdevice handle;
+	int d;
+	IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet(&handle, 0));
+	OK(cudaGetDevice(&d));
+	OK(cuDeviceGet(&handle, d));
+	OK(cuCtxGetCurrent(&context));
+	CHECK(!context);
+}
+
 /* ---- multicast ---- */
 
 __global__ void all_reduce(int *multicast, float *sums)
@@ -404,14 +417,16 @@ __global__ void all_reduce(int *multicast, float *sums)
 	asm volatile("multimem.st.weak.global.f32 [%0], %1;" : : "l"(sums + threadIdx.x), "f"(f) : "memory");
 }
 __global__ void plain(int *to) { to[threadIdx.x] = 1; }
+__global__ void plain_load(const int *from, int *to) { to[threadIdx.x] = from[threadIdx.x]; }
 
 static int *replica[2], *multi;
 
 static void make_multicast(int bound)
 {
-	CUmemGenericAllocationHandle mc, h[2];
+	CUmemGenericAllocationHandle mc, again, h[2];
 	CUmulticastObjectProp p = {};
 	size_t grain;
+	int fd;
 	p.numDevices = 2;
 	p.size = page;
 	p.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -420,6 +435,11 @@ static void make_multicast(int bound)
 	OK(cuMulticastGetGranularity(&grain, &p, CU_MULTICAST_GRANULARITY_RECOMMENDED));
 	CHECK(grain == page);
 	OK(cuMulticastCreate(&mc, &p));
+	OK(cuMemExportToShareableHandle(&fd, mc, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd,
+		CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	CHECK(again == mc && !close(fd));
+	OK(cuMemRelease(again));
 	for (int d = 0; d < 2; d++) {
 		h[d] = create(d, page);
 		replica[d] = map(h[d], page, 3);
@@ -464,6 +484,9 @@ static void multicast_plain()
 	IS(cudaErrorInvalidValue, cudaMemset(multi, 0, 64));
 	cudaGetLastError();
 	plain<<<1, 32>>>(multi);
+	OK(cudaDeviceSynchronize());
+	CHECK(value(replica[0] + 7) == 1 && value(replica[1] + 7) == 1);
+	plain_load<<<1, 32>>>(multi, replica[0]);
 	IS(cudaErrorIllegalAddress, cudaDeviceSynchronize());
 }
 
@@ -1145,6 +1168,7 @@ int main(int argc, char **argv)
 		{ "piped-pool", piped<WAITS, BY_POOL> }, { "piped-pool-racy", piped<DOES_NOT, BY_POOL> },
 		{ "piped-mapping", piped<WAITS, BY_MAPPING> }, { "piped-mapping-racy", piped<DOES_NOT, BY_MAPPING> },
 		{ "multicast-plain", multicast_plain }, { "multicast-unbound", multicast_unbound },
+		{ "driver-begins", driver_begins },
 	};
 
 	for (auto &p : part)

@@ -501,7 +501,8 @@ static int nvml(void)
 	CHECK(memory[0] == memory[1] + memory[2]);
 	OK(nvmlDeviceGetCudaComputeCapability(handle, &major, &minor));
 	OK(nvmlDeviceGetCurrPcieLinkWidth(handle, &lanes));
-	IS(3, nvmlDeviceGetNvLinkState(handle, 0, &state));
+	IS(count > 1 ? 0 : 3, nvmlDeviceGetNvLinkState(handle, 17, &state));
+	IS(count > 1 ? 2 : 3, nvmlDeviceGetNvLinkState(handle, 18, &state));
 	/* the driver's device at the same place */
 	OK(cuInit(0));
 	OK(cuDeviceGetByPCIBusId(&d, pci.legacy));

@@ -44,6 +44,11 @@ Test(devices, no_access)
 	expect("./devices pool-no-access", 66, "CS908");
 }
 
+Test(devices, driver_begins)
+{
+	expect("--allow-unchecked ./devices driver-begins", 0, NULL);
+}
+
 Test(devices, virtual_memory)
 {
 	expect("./devices mapping", 0, "0 errors");
