@@ -48,7 +48,8 @@ void hook_load_state(struct text *t, bool polls)
 
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
 {
-	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_failed;\n");
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_failed, %%cs_zero;\n"
+		"\tmov.u32 %%cs_zero, %%lanemask_lt;\n\tshr.u32 %%cs_zero, %%cs_zero, 31;\n");
 	if (polls)
 		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
 	if (state != STATE_PRIVATE)
@@ -598,15 +599,20 @@ static size_t function_of(struct hook_functions *all, const struct hook *h)
 	return k;
 }
 
+/* ptxas passes a value that is the same in all lanes in a register of the warp. But it also puts a YIELD
+ * at the beginning of a function that has an atomic, so that lanes which wait for these, behind a branch, go
+ * on, and their code may overwrite the register: seen on an H200 as an mbarrier at address 1, the count of
+ * its mbarrier.init. So each value is made one that may differ: cs_zero is 0, which ptxas does not know. */
 static void call_function(struct text *t, const struct hook *h)
 {
 	const unsigned words = h->words + h->conflict.words;
 	const size_t k = function_of(h->functions, h);
 
-	text_printf(t, "\t{ .param .b64 consan_next, consan_pos;\n\t.param .b32 consan_site;\n\t.reg .b64 %%cs_both;\n");
+	text_printf(t, "\t{ .param .b64 consan_next, consan_pos;\n\t.param .b32 consan_site;\n"
+		"\t.reg .b64 %%cs_both;\n\t.reg .b32 %%cs_own;\n");
 	for (unsigned v = 0; v < words; v++)
-		text_printf(t, "\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %s%u;\n", v, v,
-			h->prefix, v);
+		text_printf(t, "\tor.b32 %%cs_own, %s%u, %%cs_zero;\n"
+			"\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %%cs_own;\n", h->prefix, v, v, v);
 	text_printf(t, "\tst.param.b32 [consan_site], %s;\n"
 		"\tmov.b64 %%cs_both, {%%cs_pos, %%cs_era};\n"
 		"\tst.param.b64 [consan_pos], %%cs_both;\n"
