@@ -2,7 +2,7 @@
  * what it records is decoded and checked as if a GPU had written it. The tests of GPU mode
  * use it. */
 #include "instrument/decode/decode.h"
-#include "gpu.h"
+#include "gpu_parts.h"
 #include "internal.h"
 
 #include <stdio.h>
@@ -205,105 +205,6 @@ static void checked(struct gpu_launch *l)
 	release((struct emulation *)((char *)l - offsetof(struct emulation, g)));
 }
 
-/* ---- the screen ---- */
-
-/* Where nothing is below an address, it is outside of all memory. */
-static uint32_t find_ranges(struct screen_range **to)
-{
-	VEC(struct screen_range) all = { 0 };
-	struct exec_mem m;
-
-	vec_push(&all, ((struct screen_range){ 0, 0, UINT64_MAX }));
-	for (size_t k = 0; exec_mem_at(k, &m); k++)
-		vec_push(&all, ((struct screen_range){ m.at, m.at + m.bytes, UINT64_MAX }));
-	*to = all.at;
-	return (uint32_t)all.n;
-}
-
-#define SCREEN_PAGES 4096u
-#define SCREEN_EDGES (1u << 16)
-
-/* Memory for entries, places and keys, all of it zero; NULL: there is none. */
-static void *open_table(struct screen_job *j)
-{
-	const uint64_t bytes = SCREEN_PAGES * (2 * SCREEN_PAGE_BYTES);
-	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (table == MAP_FAILED)
-		return NULL;
-	j->pages = SCREEN_PAGES;
-	j->entry = table;
-	j->key = j->entry + (size_t)SCREEN_PAGES * SCREEN_PAGE_WORDS;
-	j->seen = (void *)(j->key + SCREEN_PAGES);
-	return table;
-}
-
-static void close_table(void *table)
-{
-	if (table)
-		munmap(table, SCREEN_PAGES * (2 * SCREEN_PAGE_BYTES));
-}
-
-/* NULL: the launch is clean; else why it is not known to be. */
-static const char *screen(struct emulation *r, char text[160])
-{
-	struct gpu_launch *g = &r->g;
-	const struct decode_screen_sites *sites = gpu_module_screen(g->module);
-	struct screen_result result = { 0 };
-	struct screen_range *range = NULL;
-	struct gpu_screen_maps maps = { 0 };
-	struct screen_job j = { .pool = g->pool, .chunks = g->chunks, .site = sites->word,
-		.tensor = sites->tensor.at, .result = &result };
-	uint32_t n, *digest = gpu_module_site_words(g->module, &n);
-	void *table = open_table(&j);
-
-	g->edges = gpu_screen_wants_edges(r->c, g);
-	if (g->edges) {
-		r->edge = base_alloc(SCREEN_EDGES * sizeof *r->edge);
-		j.place = gpu_module_places(g->module, &n);
-		j.like = j.place + sites->n;
-		j.edge = r->edge;
-		j.most_edges = SCREEN_EDGES;
-	} else {
-		j.seen = NULL;
-	}
-	j.digest = digest;
-	gpu_screen_describe(g, &j, &maps);
-	j.map = maps.at;
-	if (g->memory)
-		j.nranges = find_ranges(&range);
-	j.range = range;
-	if (table)
-		decode_screen(&j);
-	close_table(table);
-	vec_free(&maps);
-	free(range);
-	free(digest);
-	g->edge = r->edge;
-	g->nedges = result.edges;
-	gpu_screen_explain(g, &result, text);
-	return !table ? "there is no memory for it" : result.edges > j.most_edges ? GPU_SCREEN_EDGES
-		: result.why ? text : NULL;
-}
-
-static void screen_launch(struct emulation *r)
-{
-	struct gpu_launch *g = &r->g;
-	char text[160];
-	const char *why;
-
-	if (!gpu_screens(r->c))
-		return;
-	why = gpu_screen_refuses(r->c, g);
-	if (!why)
-		why = gpu_screen_refuses_records(g->pool);
-	if (!why)
-		why = screen(r, text);
-	g->screened = !why;
-	if (gpu_times(r->c))
-		fprintf(stderr, "consan: screen of %s: %s\n", g->kernel, why ? why : "clean");
-}
-
 static void check(struct emulation *r, const struct exec_result *x, uint32_t chunks)
 {
 	const struct record_head *head = (const void *)r->pool;
@@ -326,7 +227,7 @@ static void check(struct emulation *r, const struct exec_result *x, uint32_t chu
 		fprintf(stderr, "consan: records of %s: %llu KiB left the pool while it ran, %u clusters "
 			"were retired\n", g->kernel,
 			(unsigned long long)d.drained * (RECORD_CHUNK_BYTES / 1024), d.retired);
-	screen_launch(r);
+	r->edge = gpu_emulate_screen(r->c, g);
 	gpu_ran(r->c, g, checked);
 }
 

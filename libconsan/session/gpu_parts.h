@@ -45,6 +45,9 @@ void gpu_screen_close(struct gpu_module *m);
 void gpu_screen_accesses(const struct gpu_launch *l, void (*each)(void *user, const struct check_range *r),
 	void *user);
 
+/* gpu_emulate_screen.c: sets l->screened and what belongs to it. Returns the edges, which the caller frees. */
+struct screen_edge *gpu_emulate_screen(struct consan *c, struct gpu_launch *l);
+
 /* In later launches, clusters of this signature are skipped. */
 void gpu_add_clean(struct gpu_module *m, uint64_t signature);
 
