@@ -29,6 +29,7 @@ struct shadow {
 	struct cell *cell;       /* cells.h; cell[0]: no accesses */
 	void *memory;            /* allocation that holds the cells, before alignment */
 	uint32_t used, cap, free;
+	struct lane_lists *lists; /* lists.h */
 	uint64_t visits;         /* granules accessed, for the statistics */
 };
 
@@ -90,6 +91,8 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
  * (cell.h). */
 void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now);
+void shadow_span(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now);
 /* Lane l accesses the whole granule at addr[l]; no granule occurs twice, unless now only reads. */
 void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
 	uint32_t lanes, struct cell_entry now);
