@@ -5,6 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is known in P of generic agents. Once threads have accessed other CTAs' memory, that says
+ * nothing of agents of other CTAs than the memory's: these are classified, known or not. */
+static const uint32_t *known_fenced(struct cluster *c, const struct frontier *f, uint16_t peer)
+{
+	struct known_fenced *k = &c->fenced;
+	const size_t bytes = c->per_cta * sizeof *k->known;
+
+	if (!c->remote)
+		return f->p;
+	for (uint32_t kind = 0; kind < c->space.ngeneric; kind += c->nwarps) {
+		if (k->peer != peer)
+			memset(k->known + kind + k->peer * c->per_cta, 0, bytes);
+		memcpy(k->known + kind + peer * c->per_cta, f->p + kind + peer * c->per_cta, bytes);
+	}
+	k->peer = peer;
+	return k->known;
+}
+
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f, enum async_role role, uint16_t peer)
 {
@@ -12,7 +30,7 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 
 	frontier_fit(&c->space, (struct frontier *)f);
 	v->s = (struct shadow_view){
-		.known_generic = async ? f->p : f->g, .known = f->g,
+		.known_generic = async ? known_fenced(c, f, peer) : f->g, .known = f->g,
 		.ngeneric = c->space.ngeneric,
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
 		.classify = race_classify, .observed = race_observed, .invalid = race_invalid,
@@ -20,8 +38,6 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	/* K6, st.async: accesses by engines are classified, known or not */
 	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
 		v->s.known = c->zero_epochs;
-	if (async && c->remote) /* so are accesses by threads, as P does not hold for all memory */
-		v->s.known_generic = c->zero_epochs;
 	v->c = c;
 	v->w = w;
 	v->f = f;

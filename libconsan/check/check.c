@@ -149,6 +149,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	}
 	locations_open(c);
 	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS + 1) * sizeof *c->zero_epochs);
+	c->fenced.known = base_alloc(c->space.ngeneric * sizeof *c->fenced.known);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
 	c->together = frontier_new(&c->space);
@@ -346,6 +347,7 @@ static void free_cluster(struct cluster *c)
 	global_cluster_free(c);
 	free(c->reg_index);
 	free(c->zero_epochs);
+	free(c->fenced.known);
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);
 	frontier_put(&c->space, c->together);
