@@ -60,7 +60,8 @@ struct shadow_view {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
 	uint32_t self;           /* the agent whose lanes are in program order, or ~0 */
-	bool anywhere;           /* a verdict of classify() other than a conflict holds for any granule */
+	/* a verdict of classify() holds for any granule; conflicts are recorded once for each history */
+	bool anywhere;
 	bool reported;           /* used by the table: a callback said something of one granule only */
 	enum shadow_verdict (*classify)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
