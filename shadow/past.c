@@ -270,7 +270,7 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 	} else {
 		v->newer = newer;
 		verdict = v->classify(v, x, now, granule, both);
-		v->reported |= !v->anywhere || verdict == SHADOW_CONFLICT;
+		v->reported |= !v->anywhere;
 	}
 	if (verdict == SHADOW_UNSEEN)
 		verdict = represented(newer, x, now) ? SHADOW_EQUIVALENT : SHADOW_MORALLY_STRONG;

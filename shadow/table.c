@@ -1,6 +1,7 @@
-/* table: the shadow of one CTA's shared memory: the granules that an access touches, and fast paths
- * for the common effects on their cells; past.c has the general case. */
-#include "past.h"
+/* table: the shadow of one CTA's shared memory: the granules that an access touches, and the cells
+ * that they share. plain.h has the common effects on a cell, past.c the general case. */
+#include "lists.h"
+#include "plain.h"
 
 #include "libconsan/base/base.h"
 
@@ -21,12 +22,14 @@ void shadow_open(struct shadow *s, uint32_t bytes)
 	s->block = base_alloc((blocks(s) + 1) * sizeof *s->block);
 	s->at = base_alloc((blocks(s) + 1) * BLOCK * sizeof *s->at);
 	cells_open(s);
+	lists_open(s);
 }
 
 void shadow_reset(struct shadow *s)
 {
 	memset(s->block, 0, blocks(s) * sizeof *s->block);
 	cells_reset(s);
+	lists_reset(s);
 }
 
 void shadow_close(struct shadow *s)
@@ -34,132 +37,29 @@ void shadow_close(struct shadow *s)
 	free(s->block);
 	free(s->at);
 	cells_close(s);
+	lists_close(s);
 	*s = (struct shadow){ 0 };
 }
 
 size_t shadow_footprint(const struct shadow *s)
 {
-	return blocks(s) * (BLOCK * sizeof *s->at + sizeof *s->block) + s->cap * sizeof *s->cell;
+	return blocks(s) * (BLOCK * sizeof *s->at + sizeof *s->block) + s->cap * sizeof *s->cell
+		+ lists_footprint(s);
 }
 
-/* The fields of a view that the fast paths need, to be kept in registers. */
-struct known {
-	const uint32_t *known_generic, *known;
-	uint32_t ngeneric;
-};
+/* keeps the registers that it needs out of its callers */
+#define APART static __attribute__((noinline))
 
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE bool is_known(struct known q, const struct cell_entry *x)
-{
-	return (x->agent < q.ngeneric ? q.known_generic : q.known)[x->agent] >= x->epoch;
-}
-
-/* Is now, a weak write, ordered after all recorded accesses, and does it cover their bytes? Then it
- * replaces them. */
-INLINE bool plain_write(const struct shadow *s, struct known q, const struct cell *c,
+/* The rest of touch(): with entries that are spelled out, which holds for this granule only. */
+APART void touch_past(struct shadow *s, struct shadow_view *v, uint32_t at, uint32_t granule,
 	struct cell_entry now)
 {
-	uint32_t left = c->n, n, i;
-
-	if (c->guard & now.bytes)
-		return false;
-	for (;; c = &s->cell[c->more]) {
-		n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
-		for (i = 0; i < n; i++)
-			if (c->entry[i].bytes & ~now.bytes || !is_known(q, &c->entry[i]))
-				return false;
-		left -= n;
-		if (!left)
-			return true;
+	if (lists_spell(s, at, granule)) {
+		v->reported = true;
+		if (!(now.what & (CELL_STRONG | CELL_WRITE)) && plain_read(s, v, at, now))
+			return;
 	}
-}
-
-INLINE void only_write(struct cell *c, struct cell_entry now)
-{
-	c->entry[0] = now;
-	c->n = c->writes = 1;
-	c->readers = 0;
-	c->init |= now.bytes;
-}
-
-/* Is now, by the agent of x, another part of the same access: further bytes, or further lanes? */
-INLINE bool is_extended(const struct cell_entry *x, struct cell_entry now)
-{
-	if (x->epoch != now.epoch || x->what != now.what)
-		return false;
-	return x->lanes == now.lanes ? !(x->bytes & now.bytes) : x->bytes == now.bytes;
-}
-
-/* A weak read ordered after the recorded writes. It replaces the agent's own read of these bytes by these
- * lanes, or extends that by the same instruction; reads by other agents stay until the next write drops
- * them. False: nothing was done. */
-INLINE bool plain_read(struct shadow *s, struct known q, uint32_t home, struct cell_entry now)
-{
-	struct cell *c = &s->cell[home];
-	struct cell_entry *old = NULL, *part_of = NULL;
-	uint32_t left = c->n, n, i, part = home;
-
-	if (UNLIKELY(c->writes > CELL_ENTRIES) || c->guard & now.bytes || now.bytes & ~c->init)
-		return false;
-	for (i = 0; i < c->writes; i++) {
-		const struct cell_entry *x = &c->entry[i];
-
-		if (x->what & CELL_WRITE && x->bytes & now.bytes && !is_known(q, x))
-			return false;
-	}
-	if (c->readers & reader_bit(now.agent)) {
-		for (;; part = s->cell[part].more) {
-			n = left < CELL_ENTRIES ? left : CELL_ENTRIES;
-			for (i = 0; i < n; i++) {
-				struct cell_entry *x = &s->cell[part].entry[i];
-
-				if (x->agent != now.agent || x->what & CELL_WRITE)
-					continue;
-				if (x->what & CELL_STRONG)
-					return false;
-				if (is_extended(x, now)) {
-					part_of = x;
-					continue;
-				}
-				if (!(x->bytes & now.bytes))
-					continue;
-				if (x->lanes & ~now.lanes || (x->what ^ now.what) & CELL_SHIFT_MASK) {
-					if (is_known(q, x))
-						return false;
-					continue;
-				}
-				if (x->bytes & ~now.bytes)
-					return false;
-				old = x;
-			}
-			left -= n;
-			if (!left)
-				break;
-		}
-		if (part_of) {
-			if (old)
-				return false;
-			part_of->bytes |= now.bytes;
-			part_of->lanes |= now.lanes;
-			return true;
-		}
-	} else {
-		for (; left > CELL_ENTRIES; left -= CELL_ENTRIES)
-			part = s->cell[part].more;
-		n = left;
-	}
-	if (!old) {
-		c->n++;
-		c->readers |= reader_bit(now.agent);
-		if (UNLIKELY(n == CELL_ENTRIES)) {
-			part = cells_grow(s, part);
-			n = 0;
-		}
-		old = &s->cell[part].entry[n];
-	}
-	*old = now;
-	return true;
+	past_touch(s, v, at, granule, &now);
 }
 
 /* Cell `at` belongs to this granule alone. Fast paths with the same effect as past_touch(). `how`
@@ -169,7 +69,7 @@ INLINE void touch(struct shadow *s, struct shadow_view *v, struct known q, uint3
 {
 	if (how & CELL_STRONG) {
 	} else if (!(how & CELL_WRITE)) {
-		if (plain_read(s, q, at, now))
+		if (plain_read(s, v, at, now))
 			return;
 	} else if (plain_write(s, q, &s->cell[at], now)) {
 		if (UNLIKELY(s->cell[at].more))
@@ -177,12 +77,7 @@ INLINE void touch(struct shadow *s, struct shadow_view *v, struct known q, uint3
 		only_write(&s->cell[at], now);
 		return;
 	}
-	past_touch(s, v, at, granule, &now);
-}
-
-INLINE struct known known_of(const struct shadow_view *v)
-{
-	return (struct known){ v->known_generic, v->known, v->ngeneric };
+	touch_past(s, v, at, granule, now);
 }
 
 /* ---- cells shared by granules ---- */
@@ -218,6 +113,16 @@ INLINE void set_run(uint32_t *at, size_t n, uint32_t cell)
 		at[i] = cell;
 }
 
+/* Which of 32 cells are this one? */
+INLINE uint32_t lanes_with(const uint32_t at[32], uint32_t cell)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned l = 0; l < 32; l++)
+		lanes |= (uint32_t)(at[l] == cell) << l;
+	return lanes;
+}
+
 INLINE uint32_t cell_of(const struct shadow *s, uint32_t granule)
 {
 	const uint32_t block = s->block[granule / BLOCK];
@@ -236,20 +141,29 @@ INLINE void split(struct shadow *s, uint32_t granule)
 	*block = SPLIT;
 }
 
-/* The granule's cell; copied first if it is shared. */
-INLINE uint32_t private_cell(struct shadow *s, uint32_t granule)
+APART uint32_t new_private_cell(struct shadow *s, uint32_t granule)
 {
 	uint32_t at, own;
 
 	split(s, granule);
 	at = s->at[granule];
-	if (at && s->cell[at].refs == 1)
-		return at;
 	own = cells_copy(s, at);
 	put_cell(s, at, 1);
 	s->cell[own].refs = 1;
 	s->at[granule] = own;
 	return own;
+}
+
+/* The granule's cell; copied first if it is shared. */
+INLINE uint32_t private_cell(struct shadow *s, uint32_t granule)
+{
+	if (s->block[granule / BLOCK] == SPLIT) {
+		const uint32_t at = s->at[granule];
+
+		if (at && s->cell[at].refs == 1)
+			return at;
+	}
+	return new_private_cell(s, granule);
 }
 
 INLINE void touch_one(struct shadow *s, struct shadow_view *v, struct known q, uint32_t granule,
@@ -313,14 +227,14 @@ INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct 
 }
 
 /* Changes cell `at`, which the granules at hand have and no others. False: nothing was done. */
-INLINE bool touch_alone(struct shadow *s, struct known q, uint32_t at, struct cell_entry now,
-	uint32_t how, struct transitions *m)
+INLINE bool touch_alone(struct shadow *s, const struct shadow_view *v, uint32_t at,
+	struct cell_entry now, uint32_t how, struct transitions *m)
 {
 	if (how & CELL_STRONG)
 		return false;
 	if (!(how & CELL_WRITE))
-		return plain_read(s, q, at, now);
-	if (m->written != NO_CELL || !plain_write(s, q, &s->cell[at], now))
+		return plain_read(s, v, at, now);
+	if (m->written != NO_CELL || !plain_write(s, known_of(v), &s->cell[at], now))
 		return false;
 	if (UNLIKELY(s->cell[at].more))
 		cells_cut(s, at);
@@ -339,7 +253,7 @@ INLINE void touch_split(struct shadow *s, struct shadow_view *v, struct known q,
 		n = (uint32_t)run_of(&s->at[g], end - g, at);
 		if (m->from[k] == at) {
 			to = m->to[k];
-		} else if (at && s->cell[at].refs == n && touch_alone(s, q, at, now, how, m)) {
+		} else if (at && s->cell[at].refs == n && touch_alone(s, v, at, now, how, m)) {
 			g += n;
 			continue;
 		} else {
@@ -382,6 +296,38 @@ INLINE uint32_t touch_blocks(struct shadow *s, struct shadow_view *v, struct kno
 	return n;
 }
 
+/* The granules of a block that have this cell. */
+INLINE uint64_t granules_with(const uint32_t at[BLOCK], uint32_t cell)
+{
+	return lanes_with(at, cell) | (uint64_t)lanes_with(at + 32, cell) << 32;
+}
+
+/* now, a weak write, replaces all that the granules of a block remember. False: it is not ordered
+ * after all of that, and nothing was done. */
+INLINE bool overwrite_block(struct shadow *s, struct known q, uint32_t block, struct cell_entry now,
+	struct transitions *m)
+{
+	const uint32_t *at = &s->at[block * BLOCK];
+	uint32_t cell[BLOCK], count[BLOCK], n = 0;
+
+	for (uint64_t left = UINT64_MAX, same; left; left &= ~same) {
+		cell[n] = at[__builtin_ctzll(left)];
+		same = granules_with(at, cell[n]);
+		if (!plain_write(s, q, &s->cell[cell[n]], now))
+			return false;
+		count[n++] = (uint32_t)__builtin_popcountll(same);
+	}
+	if (m->written == NO_CELL) {
+		m->written = cells_new(s);
+		only_write(&s->cell[m->written], now);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		put_cell(s, cell[i], count[i]);
+	s->cell[m->written].refs += BLOCK;
+	s->block[block] = m->written;
+	return true;
+}
+
 INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct known q, uint32_t g,
 	uint32_t end, struct cell_entry now, uint32_t how, struct transitions *m)
 {
@@ -396,6 +342,10 @@ INLINE void touch_whole(struct shadow *s, struct shadow_view *v, struct known q,
 			continue;
 		}
 		split(s, g);
+		if (whole && how == CELL_WRITE && overwrite_block(s, q, block, now, m)) {
+			g = stop;
+			continue;
+		}
 		touch_split(s, v, q, g, stop, now, how, m);
 		if (whole && run_of(&s->at[g], BLOCK, s->at[g]) == BLOCK)
 			s->block[block] = s->at[g];
@@ -470,32 +420,31 @@ INLINE bool repeat_transition(struct shadow *s, uint32_t addr, uint32_t bytes, s
 	return true;
 }
 
-/* A single span: all in one granule, or granules of a block that share a cell with no others. False:
- * nothing was done. */
-INLINE bool touch_short(struct shadow *s, struct shadow_view *v, struct ev_span span,
-	struct cell_entry now, uint32_t how)
+/* A weak read of one span: all in one granule, or granules of a block that share a cell with no
+ * others. False: nothing was done. */
+INLINE bool read_short(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now)
 {
 	const uint32_t g = span.addr / CELL_BYTES, from = span.addr % CELL_BYTES;
-	const uint32_t n = span.bytes / CELL_BYTES;
-	struct transitions m;
+	const uint32_t n = span.bytes / CELL_BYTES, *at = &s->at[g];
 
 	if (g >= s->ncells || !span.bytes)
 		return false;
-	if (from + (uint64_t)span.bytes <= CELL_BYTES) {
+	if (span.bytes <= CELL_BYTES - from) {
 		now.bytes = bytes_from(from, from + span.bytes);
 		s->visits++;
-		touch_one(s, v, known_of(v), g, now, how);
+		touch_one(s, v, known_of(v), g, now, 0);
 		return true;
 	}
-	now.bytes = 0xffff;
-	m.written = NO_CELL;
 	if (from || span.bytes % CELL_BYTES || n > BLOCK - g % BLOCK || s->block[g / BLOCK] != SPLIT
-		|| g + n > s->ncells || !s->at[g] || s->cell[s->at[g]].refs != n
-		|| run_of(&s->at[g], n, s->at[g]) != n
-		|| !touch_alone(s, known_of(v), s->at[g], now, how, &m))
+		|| g + n > s->ncells || !*at || s->cell[*at].refs != n)
 		return false;
+	for (uint32_t i = 1; i < n; i++)
+		if (at[i] != *at)
+			return false;
+	now.bytes = 0xffff;
 	s->visits += n;
-	return true;
+	return plain_read(s, v, *at, now);
 }
 
 INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
@@ -504,8 +453,6 @@ INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev
 	struct uncounted same = { .from = NO_CELL };
 	struct transitions m;
 
-	if (n == 1 && touch_short(s, v, *span, now, how))
-		return;
 	transitions_begin(&m);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t addr = span[i].addr, g = addr / CELL_BYTES;
@@ -524,15 +471,40 @@ INLINE void touch_spans(struct shadow *s, struct shadow_view *v, const struct ev
 	count(s, &same);
 }
 
+APART void read_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
+	uint32_t n, struct cell_entry now)
+{
+	touch_spans(s, v, span, n, now, 0);
+}
+
+APART void write_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
+	uint32_t n, struct cell_entry now)
+{
+	touch_spans(s, v, span, n, now, CELL_WRITE);
+}
+
+APART void strong_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
+	uint32_t n, struct cell_entry now)
+{
+	touch_spans(s, v, span, n, now, now.what);
+}
+
 void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now)
 {
 	if (now.what & CELL_STRONG)
-		touch_spans(s, v, span, n, now, now.what);
+		strong_spans(s, v, span, n, now);
 	else if (now.what & CELL_WRITE)
-		touch_spans(s, v, span, n, now, CELL_WRITE);
+		write_spans(s, v, span, n, now);
 	else
-		touch_spans(s, v, span, n, now, 0);
+		read_spans(s, v, span, n, now);
+}
+
+void shadow_span(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now)
+{
+	if (now.what & (CELL_STRONG | CELL_WRITE) || !read_short(s, v, span, now))
+		shadow_spans(s, v, &span, 1, now);
 }
 
 void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
@@ -544,31 +516,97 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
 	touch_one(s, v, known_of(v), granule, now, now.what);
 }
 
+/* The new cell of n granules that have cell `at`, after a listed access. NO_CELL: it depends on the
+ * granule. */
+INLINE uint32_t touch_listed(struct shadow *s, const struct shadow_view *v, uint32_t at, uint32_t n,
+	struct cell_entry now, uint32_t how, uint32_t *written)
+{
+	const bool alone = at && s->cell[at].refs == n;
+	uint32_t to = at;
+
+	if (how & CELL_WRITE) {
+		if (!plain_write(s, known_of(v), &s->cell[at], now))
+			return NO_CELL;
+		if (*written != NO_CELL)
+			return *written;
+		if (!alone)
+			to = cells_new(s);
+		else if (s->cell[at].more)
+			cells_cut(s, at);
+		only_write(&s->cell[to], now);
+		return *written = to;
+	}
+	if (!at)
+		return NO_CELL;
+	if (!alone)
+		to = cells_copy(s, at);
+	if (plain_read(s, v, to, now))
+		return to;
+	if (!alone)
+		cells_free(s, to);
+	return NO_CELL;
+}
+
+/* Touches the granules of these lanes as far as the effect is the same in all granules that have
+ * the same cell. Returns the lanes that are left. Other elements of granule[] are any granules. */
+INLINE uint32_t touch_lists(struct shadow *s, const struct shadow_view *v,
+	const uint32_t granule[32], uint32_t lanes, struct cell_entry now, uint32_t how)
+{
+	uint32_t at[32], left = lanes, rest = 0, written = NO_CELL, unsplit = 0;
+
+	if (how & CELL_STRONG || !lists_find(s, granule, lanes, &now.lanes))
+		return lanes;
+	now.what = (now.what & ~CELL_SHIFT_MASK) | CELL_LISTED;
+	for (unsigned l = 0; l < 32; l++)
+		unsplit |= ~s->block[granule[l] / BLOCK];
+	for (unsigned l = 0; unsplit && l < 32; l++)
+		split(s, granule[l]);
+	for (unsigned l = 0; l < 32; l++)
+		at[l] = s->at[granule[l]];
+	for (unsigned l = 0; l < 32; l++)
+		at[l] |= (lanes >> l & 1) - 1; /* NO_CELL */
+	while (left) {
+		const uint32_t from = at[__builtin_ctz(left)], same = lanes_with(at, from);
+		const uint32_t n = (uint32_t)__builtin_popcount(same);
+		const uint32_t to = touch_listed(s, v, from, n, now, how, &written);
+
+		left &= ~same;
+		if (to == NO_CELL) {
+			rest |= same;
+			continue;
+		}
+		if (to == from)
+			continue;
+		for (uint32_t m = same; m; m &= m - 1)
+			s->at[granule[__builtin_ctz(m)]] = to;
+		s->cell[to].refs += n;
+		put_cell(s, from, n);
+	}
+	return rest;
+}
+
 INLINE void touch_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
 	uint32_t lanes, struct cell_entry now, uint32_t how)
 {
+	const uint32_t first = addr[__builtin_ctz(lanes)] / CELL_BYTES;
 	struct known q = known_of(v);
-	uint32_t m, inside = 0;
+	uint32_t granule[32], last = 0;
 
 	s->visits += (uint32_t)__builtin_popcount(lanes);
-	for (m = lanes; m; m &= m - 1) {
-		const uint32_t granule = addr[__builtin_ctz(m)] / CELL_BYTES;
-
-		if (granule >= s->ncells)
-			continue;
-		inside |= m & -m;
-		split(s, granule);
-		__builtin_prefetch(&s->cell[s->at[granule]], 1);
+	for (unsigned l = 0; l < 32; l++) {
+		granule[l] = lanes >> l & 1 ? addr[l] / CELL_BYTES : first;
+		last = granule[l] > last ? granule[l] : last;
 	}
 	now.bytes = 0xffff;
-	for (m = inside; m; m &= m - 1) {
-		const uint32_t from = addr[__builtin_ctz(m)], granule = from / CELL_BYTES;
-		uint32_t at = s->at[granule];
+	if (last < s->ncells && last < LISTS_GRANULES)
+		lanes = touch_lists(s, v, granule, lanes, now, how);
+	for (uint32_t m = lanes; m; m &= m - 1) {
+		const uint32_t l = (uint32_t)__builtin_ctz(m), g = granule[l];
 
-		now.lanes = cell_lanes(m & -m, from, 4);
-		if (UNLIKELY(!at || s->cell[at].refs != 1))
-			at = private_cell(s, granule);
-		touch(s, v, q, at, granule, now, how);
+		if (g >= s->ncells)
+			continue;
+		now.lanes = cell_lanes(m & -m, addr[l], 4);
+		touch(s, v, q, private_cell(s, g), g, now, how);
 	}
 }
 

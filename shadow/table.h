@@ -29,6 +29,7 @@ struct shadow {
 	struct cell *cell;       /* cells.h; cell[0]: no accesses */
 	void *memory;            /* allocation that holds the cells, before alignment */
 	uint32_t used, cap, free;
+	struct lane_lists *lists; /* lists.h */
 	uint64_t visits;         /* granules accessed, for the statistics */
 };
 
@@ -59,7 +60,8 @@ struct shadow_view {
 	const uint32_t *known_generic, *known;
 	uint32_t ngeneric;
 	uint32_t self;           /* the agent whose lanes are in program order, or ~0 */
-	bool anywhere;           /* a verdict of classify() other than a conflict holds for any granule */
+	/* a verdict of classify() holds for any granule; conflicts are recorded once for each history */
+	bool anywhere;
 	bool reported;           /* used by the table: the result of a callback is of one granule only */
 	enum shadow_verdict (*classify)(struct shadow_view *v,
 		const struct cell_entry *old, const struct cell_entry *now,
@@ -90,6 +92,8 @@ void shadow_touch(struct shadow *s, struct shadow_view *v, uint32_t granule,
  * (cell.h). */
 void shadow_spans(struct shadow *s, struct shadow_view *v, const struct ev_span *span,
 	uint32_t n, struct cell_entry now);
+void shadow_span(struct shadow *s, struct shadow_view *v, struct ev_span span,
+	struct cell_entry now);
 /* Lane l accesses the whole granule at addr[l]; no granule occurs twice, unless now only reads. */
 void shadow_rows(struct shadow *s, struct shadow_view *v, const uint32_t addr[32],
 	uint32_t lanes, struct cell_entry now);

@@ -5,6 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is known in P of generic agents. Once threads have accessed other CTAs' memory, that says
+ * nothing of agents of other CTAs than the memory's: these are classified, known or not. */
+static const uint32_t *known_fenced(struct cluster *c, const struct frontier *f, uint16_t peer)
+{
+	struct known_fenced *k = &c->fenced;
+	const size_t bytes = c->per_cta * sizeof *k->known;
+
+	if (!c->remote)
+		return f->p;
+	for (uint32_t kind = 0; kind < c->space.ngeneric; kind += c->nwarps) {
+		if (k->peer != peer)
+			memset(k->known + kind + k->peer * c->per_cta, 0, bytes);
+		memcpy(k->known + kind + peer * c->per_cta, f->p + kind + peer * c->per_cta, bytes);
+	}
+	k->peer = peer;
+	return k->known;
+}
+
 void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f, enum async_role role, uint16_t peer)
 {
@@ -12,7 +30,7 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 
 	frontier_fit(&c->space, (struct frontier *)f);
 	v->s = (struct shadow_view){
-		.known_generic = async ? f->p : f->g, .known = f->g,
+		.known_generic = async ? known_fenced(c, f, peer) : f->g, .known = f->g,
 		.ngeneric = c->space.ngeneric,
 		.self = role == ROLE_GENERIC ? w->index : NO_AGENT,
 		.classify = race_classify, .observed = race_observed, .invalid = race_invalid,
@@ -20,8 +38,6 @@ void view_open(struct view *v, struct cluster *c, struct warp *w, uint32_t lanes
 	/* K6, st.async: accesses by engines are classified, known or not */
 	if (async && (c->check->config.policy.async_across_ctas || c->generic_slots))
 		v->s.known = c->zero_epochs;
-	if (async && c->remote) /* so are accesses by threads, as P does not hold for all memory */
-		v->s.known_generic = c->zero_epochs;
 	v->c = c;
 	v->w = w;
 	v->f = f;
@@ -126,11 +142,6 @@ static bool find_rows(struct rows *r, const struct ev_lanes *at, uint32_t bytes)
 	if (!at->lane)
 		return !at->stride;
 	r->across = (uint32_t)(at->lane[1] - at->lane[0]);
-	if (at->halves) {
-		r->width = 16;
-		r->down = (uint32_t)at->lane[16] - r->first;
-		return !r->across || r->across == bytes;
-	}
 	while (l < 32 && (uint32_t)at->lane[l] == r->first + l * r->across)
 		l++;
 	if ((r->across && r->across != bytes) || l < 4 || 32 % l)
@@ -143,28 +154,30 @@ static bool find_rows(struct rows *r, const struct ev_lanes *at, uint32_t bytes)
 	return true;
 }
 
+/* The same for two halves, whose lanes are consecutive or have one address. */
+static struct rows find_halves(const struct ev_lanes *at)
+{
+	return (struct rows){ .width = 16, .first = (uint32_t)at->base, .across = (uint32_t)at->stride,
+		.down = (uint32_t)(at->lane[16] - at->base) };
+}
+
 /* Touches each row as a whole; equal rows together. False: nothing was done. */
-static bool touch_rows(struct view *v, struct shadow *s, const struct lanes_access *x, uint32_t shift,
+static inline bool touch_rows(struct view *v, struct shadow *s, struct rows r, uint32_t shift,
 	struct cell_entry now)
 {
 	const bool weak_write = (now.what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE;
-	uint32_t lanes, gap, span;
-	struct rows r;
+	const uint32_t span = (r.across ? r.width : 1) << shift;
+	const uint32_t gap = (int32_t)r.down < 0 ? 0 - r.down : r.down;
+	uint32_t lanes;
 
-	if (!find_rows(&r, x->at, x->bytes))
-		return false;
-	span = r.across ? r.width << shift : x->bytes;
-	gap = (int32_t)r.down < 0 ? 0 - r.down : r.down;
 	if ((weak_write && (!r.across || !gap)) || (gap && gap < span))
 		return false; /* lanes write the same bytes, or rows overlap */
 	lanes = r.across ? 1 : UINT32_MAX >> (32 - r.width);
 	for (unsigned l = r.width; !r.down && l < 32; l += r.width)
 		lanes |= lanes << r.width;
 	for (unsigned l = 0; l < (r.down ? 32 : 1); l += r.width, r.first += r.down) {
-		const struct ev_span row = { r.first, span };
-
 		now.lanes = cell_lanes(lanes << l, r.first, shift);
-		shadow_spans(s, &v->s, &row, 1, now);
+		shadow_span(s, &v->s, (struct ev_span){ r.first, span }, now);
 	}
 	return true;
 }
@@ -188,6 +201,42 @@ static bool are_distinct(const uint32_t at[32], uint32_t lanes)
 	return !twice;
 }
 
+/* Addresses without a pattern, `1 << shift` bytes each. */
+static __attribute__((noinline)) void touch_any(struct view *v, struct shadow *s,
+	const struct lanes_access *x, uint32_t lanes, uint32_t shift, struct cell_entry now)
+{
+	struct scatter sc;
+
+	if (shift == 4) { /* ldmatrix, vectors of 16 bytes, cp.async */
+		const uint32_t first = (uint32_t)lane_addr(x->at, (unsigned)__builtin_ctz(lanes));
+		uint32_t at[32];
+
+		for (unsigned l = 0; l < 32; l++)
+			at[l] = lanes >> l & 1 ? (uint32_t)lane_addr(x->at, l) : first;
+		if (!(now.what & CELL_WRITE) || are_distinct(at, lanes)) {
+			shadow_rows(s, &v->s, at, lanes, now);
+			return;
+		}
+	}
+	gather(&sc, x, lanes, shift);
+	for (unsigned i = 0; i < sc.n; i++)
+		shadow_fetch(s, sc.addr[i] / CELL_BYTES);
+	touch_scatter(v, s, x, &sc, shift, now);
+}
+
+/* No single pattern of lanes: one lane after the other. */
+static __attribute__((noinline)) void touch_each(struct view *v, struct shadow *s,
+	const struct lanes_access *x, uint32_t lanes, struct cell_entry now)
+{
+	now.what |= CELL_SAME;
+	for (; lanes; lanes &= lanes - 1) {
+		unsigned l = (unsigned)__builtin_ctz(lanes);
+
+		now.lanes = 1u << l;
+		shadow_span(s, &v->s, (struct ev_span){ (uint32_t)lane_addr(x->at, l), x->bytes }, now);
+	}
+}
+
 /* Records the accesses of `lanes` in shared memory as entries like `now`. */
 static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t lanes,
 	struct cell_entry now)
@@ -196,7 +245,7 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 	unsigned first = (unsigned)__builtin_ctz(lanes);
 	unsigned count = (unsigned)__builtin_popcount(lanes);
 	uint32_t a = (uint32_t)lane_addr(x->at, first), shift;
-	struct scatter sc;
+	struct rows rows;
 
 	if (!x->bytes)
 		return;
@@ -207,42 +256,23 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 		return;
 	}
 	if (x->bytes > CELL_BYTES || x->bytes & (x->bytes - 1) || a & (x->bytes - 1)) {
-		/* no single pattern of lanes: one lane after the other */
-		now.what |= CELL_SAME;
-		for (; lanes; lanes &= lanes - 1) {
-			unsigned l = (unsigned)__builtin_ctz(lanes);
-			struct ev_span span = { (uint32_t)lane_addr(x->at, l), x->bytes };
-
-			now.lanes = 1u << l;
-			shadow_spans(s, &v->s, &span, 1, now);
-		}
+		touch_each(v, s, x, lanes, now);
 		return;
 	}
 	shift = log2_of(x->bytes);
 	now.what |= shift << CELL_SHIFT_AT;
-	if (is_run(x->at, x->bytes, lanes, first, count)) {
-		struct ev_span span = { a, count << shift };
-
-		now.lanes = cell_lanes(1u << first, a, shift);
-		shadow_spans(s, &v->s, &span, 1, now);
-		return;
-	}
-	if (lanes == UINT32_MAX && touch_rows(v, s, x, shift, now))
-		return;
-	if (shift == 4) { /* ldmatrix, vectors of 16 bytes, cp.async */
-		uint32_t at[32];
-
-		for (uint32_t m = lanes; m; m &= m - 1)
-			at[__builtin_ctz(m)] = (uint32_t)lane_addr(x->at, (unsigned)__builtin_ctz(m));
-		if (!(now.what & CELL_WRITE) || are_distinct(at, lanes)) {
-			shadow_rows(s, &v->s, at, lanes, now);
+	if (x->at->halves && lanes == UINT32_MAX) {
+		if (touch_rows(v, s, find_halves(x->at), shift, now))
 			return;
-		}
+	} else if (is_run(x->at, x->bytes, lanes, first, count)) {
+		now.lanes = cell_lanes(1u << first, a, shift);
+		shadow_span(s, &v->s, (struct ev_span){ a, count << shift }, now);
+		return;
+	} else if (lanes == UINT32_MAX && find_rows(&rows, x->at, x->bytes)
+		&& touch_rows(v, s, rows, shift, now)) {
+		return;
 	}
-	gather(&sc, x, lanes, shift);
-	for (unsigned i = 0; i < sc.n; i++)
-		shadow_fetch(s, sc.addr[i] / CELL_BYTES);
-	touch_scatter(v, s, x, &sc, shift, now);
+	touch_any(v, s, x, lanes, shift, now);
 }
 
 /* ---- events ---- */
@@ -341,7 +371,8 @@ void on_access(struct cluster *c, const struct event *e)
 	c->stats.accesses++;
 	if (a->flags & ACCESS_FLAG)
 		volatile_read_flag(c, a, e->lanes);
-	cluster_use_peer(c, w, e, a->owner, "access");
+	if (a->owner != w->cta)
+		cluster_use_peer(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (!access_is_strong(a)) {
 		now.epoch = warp_stamp(w);
@@ -392,12 +423,11 @@ void access_object(struct cluster *c, struct warp *w, const struct event *e, con
 		.epoch = warp_stamp(w), .agent = (uint16_t)w->index, .lanes = 1u << lane,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME,
 	};
-	struct ev_span span = { m->addr, 8 };
 	struct frontier *f = warp_frontier(w, lane);
 	struct view v;
 
 	if (!f)
 		return;
 	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, m->cta);
-	shadow_spans(&c->cta[m->cta].shadow, &v.s, &span, 1, now);
+	shadow_span(&c->cta[m->cta].shadow, &v.s, (struct ev_span){ m->addr, 8 }, now);
 }

@@ -144,10 +144,12 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
 		c->global->npending = base_alloc(c->nwarps);
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
+		c->global->has_recent = base_alloc(c->nwarps);
 		c->sink.want_global = true;
 	}
 	locations_open(c);
 	c->zero_epochs = base_alloc((agent_slot(c, 0) + MAX_SLOTS + 1) * sizeof *c->zero_epochs);
+	c->fenced.known = base_alloc(c->space.ngeneric * sizeof *c->fenced.known);
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
 	c->together = frontier_new(&c->space);
@@ -345,6 +347,7 @@ static void free_cluster(struct cluster *c)
 	global_cluster_free(c);
 	free(c->reg_index);
 	free(c->zero_epochs);
+	free(c->fenced.known);
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);
 	frontier_put(&c->space, c->together);

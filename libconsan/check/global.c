@@ -228,6 +228,7 @@ static bool read_already(struct cluster *c, struct warp *w, const struct event *
 
 	if (r->key != key || r->epoch != epoch) {
 		*r = (struct recent){ key, epoch, lanes };
+		c->global->has_recent[w->index] = 1;
 		return false;
 	}
 	if (!(lanes & ~r->lanes))

@@ -217,10 +217,13 @@ void global_cluster_reset(struct cluster *c)
 	while (k->unfenced.n)
 		foreign_put(k->unfenced.at[--k->unfenced.n].set);
 	met_cluster_reset(c);
-	for (uint32_t i = 0; i < c->nwarps * PENDING; i++)
-		k->pending[i].r.count = 0;
-	memset(k->npending, 0, c->nwarps);
-	memset(k->recent, 0, c->nwarps * RECENT * sizeof *k->recent);
+	for (uint32_t w = 0; w < c->nwarps; w++) {
+		for (uint32_t i = 0; k->npending[w] && i < PENDING; i++)
+			k->pending[w * PENDING + i].r.count = 0;
+		if (k->has_recent[w])
+			memset(&k->recent[w * RECENT], 0, RECENT * sizeof *k->recent);
+		k->npending[w] = k->has_recent[w] = 0;
+	}
 }
 
 void global_cluster_free(struct cluster *c)
@@ -234,5 +237,6 @@ void global_cluster_free(struct cluster *c)
 	free(c->global->pending);
 	free(c->global->npending);
 	free(c->global->recent);
+	free(c->global->has_recent);
 	free(c->global);
 }

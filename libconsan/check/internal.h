@@ -211,6 +211,7 @@ struct cluster {
 	struct warp *warp;
 	struct warpgroup *wg;
 	uint32_t *zero_epochs;       /* epochs of all agents, 0 */
+	struct known_fenced { uint32_t *known; uint16_t peer; } fenced; /* access.c; 0 but for peer's */
 	/* wgmma: 1 + the place of a virtual register in warp.reg and warpgroup.reg; 0: it has none */
 	uint32_t *reg_index;
 	size_t cap_reg_index;

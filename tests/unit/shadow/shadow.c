@@ -161,16 +161,20 @@ static uint32_t some_lanes(void)
 static void random_access(void)
 {
 	uint32_t size = 1u << rnd(5), lanes = some_lanes(), slots = MEMORY / size, first = rnd(slots);
-	unsigned mode = rnd(4) ? rnd(2) : RMW + rnd(4), pattern = rnd(4);
+	unsigned mode = rnd(4) ? rnd(2) : RMW + rnd(4), pattern = rnd(5);
 	uint64_t addr[32];
 
 	if (mode == COPY && size < 4)
 		size = 4, slots = MEMORY / size, first = rnd(slots);
 	if (mode == RMW || mode >= STRONG_READ)
 		size = 4, slots = MEMORY / size, first = rnd(slots);
+	if (pattern == 4 && size < 16)
+		pattern = 3;
+	if (pattern == 4) /* no granule twice, in few orders, as ldmatrix */
+		lanes = 0x3ffu >> rnd(4) << rnd(2);
 	for (unsigned l = 0; l < 32; l++) {
 		uint32_t at = pattern == 0 ? first + l : pattern == 1 ? first : pattern == 2 ? first + l % 4
-			: rnd(slots);
+			: pattern == 3 ? rnd(slots) : first / 4 + 3 * l;
 
 		addr[l] = at % slots * size;
 	}
