@@ -8,7 +8,7 @@
  * Entries only grow, so that the order of accesses does not matter.
  *
  * If the launch is to be compared with other operations, it is also noted which instruction has read and
- * which has written each half word, and what the launch accessed is told as edges: where another
+ * which has written each half word, and what the launch accessed is reported as edges: where another
  * instruction's bytes begin. */
 #ifndef CONSAN_INSTRUMENT_SCREEN_H
 #define CONSAN_INSTRUMENT_SCREEN_H
@@ -96,7 +96,7 @@ struct screen_job {
 	const uint32_t *many, *list;
 	struct screen_result *result;
 	const uint16_t *place;     /* of each site: the number of its instruction, from 1; 0: no access */
-	const uint16_t *like;      /* of each place: the same number for those that need not be told apart,
+	const uint16_t *like;      /* of each place: the same number for those that need not be distinguished,
 				      as the copies of an instruction in an unrolled loop */
 	uint16_t *seen;            /* SCREEN_PAGE_SEEN for each page: places that have read, then places that
 				      have written; NULL: no edges are wanted */

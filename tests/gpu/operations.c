@@ -3,7 +3,8 @@
  * Both forms of each pair of tests/cuda/order.cu, and the bundled programs that overlap streams or use
  * several devices, with each of their planted bugs. What must be found is found, or operations.def says
  * why this backend does not see it; the repaired forms are checked and have no finding. Programs that need more devices
- * than there are do not run. */
+ * than there are do not run. Modules are loaded at once: a kernel that is first launched while another one
+ * waits for it would wait for that one, with and without consan. */
 #include "tests/common/shell.h"
 #include "runner.h"
 
@@ -35,7 +36,7 @@ static void add(struct all *a, const char *what, const char *rule, bool racy, co
 
 	if (!strstr(what, a->o.filter))
 		return;
-	text_printf(&t, "timeout 600 %s/consan-run --backend=%s --gpu-global --gpu-memory=512 --timeout=20 "
+	text_printf(&t, "CUDA_MODULE_LOADING=EAGER timeout 600 %s/consan-run --backend=%s --gpu-global --gpu-memory=512 --timeout=20 "
 		"--no-source --allow-unchecked %s %s 2>&1 </dev/null", a->o.build, a->o.backend, options,
 		program);
 	j.command = t.at;
