@@ -31,6 +31,8 @@
  * still know all that they knew at issue. */
 #include "past.h"
 
+#include <string.h>
+
 /* What to do with a recorded entry when a new access is made. SKIP_NEW: it makes the new entry
  * redundant, which therefore is not recorded; the new access is still compared with the other
  * entries. */
@@ -98,12 +100,14 @@ static const struct cell_entry *next_of(struct newer *n)
 enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_entry *x,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
-	enum shadow_observed all = SHADOW_OBSERVED, is;
 	struct newer n = *v->newer;
 	const struct cell_entry *z;
+	uint32_t missing[CELL_BYTES]; /* lanes */
+	bool unfenced = false;
 
 	if ((x->what & (CELL_WRITE | CELL_STRONG)) != (CELL_WRITE | CELL_STRONG))
 		return SHADOW_NOT_OBSERVED;
+	memset(missing, 0xff, sizeof missing);
 	while (bytes && (z = next_of(&n))) {
 		const uint32_t both = z->bytes & bytes;
 
@@ -111,14 +115,16 @@ enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_en
 			continue;
 		if (!reads(z))
 			return SHADOW_NOT_OBSERVED; /* the end of the chain */
-		is = z->what & CELL_STRONG ? v->observed(v, x, z, now, granule, both)
-			: SHADOW_NOT_OBSERVED;
-		if (is == SHADOW_NOT_OBSERVED)
-			continue;
-		bytes &= ~both;
-		all = is < all ? is : all;
+		for (uint32_t m = z->what & CELL_STRONG ? both : 0; m; m &= m - 1) {
+			const unsigned b = (unsigned)__builtin_ctz(m);
+
+			missing[b] = v->observed(v, x, z, now, granule, b, missing[b], &unfenced);
+			bytes &= missing[b] ? ~0u : ~(1u << b);
+		}
 	}
-	return bytes ? SHADOW_NOT_OBSERVED : all;
+	if (bytes)
+		return SHADOW_NOT_OBSERVED;
+	return unfenced ? SHADOW_OBSERVED_UNFENCED : SHADOW_OBSERVED;
 }
 
 /* A pass over the entries. Strong accesses are also kept for what they observed. */

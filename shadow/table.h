@@ -51,8 +51,9 @@ enum shadow_observed {
  * epochs up to which the accessor is ordered after *all lanes* of agent a; what these do not
  * decide, classify() decides exactly.
  *   classify()  old and now overlap in `bytes` of `granule`, at least one writes
- *   observed()  called by shadow_observed(): z read x, a strong write, or a value of its chain. Is
- *               z morally strong to x, and ordered before now at each of the bytes, for some lane?
+ *   observed()  called by shadow_observed(): z read x, a strong write, or a value of its chain. Of the
+ *               lanes `missing` of now at a byte, those before which z is not ordered, for any lane of z,
+ *               if it is morally strong to x. *unfenced is set if some lack a proxy fence.
  *   invalid()   why: SHADOW_UNWRITTEN, a read of bytes that were never written;
  *               SHADOW_GUARDED, an access to bytes of a live mbarrier object */
 struct newer;                    /* past.c */
@@ -67,16 +68,16 @@ struct shadow_view {
 		const struct cell_entry *old, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes);
 	const struct newer *newer; /* used by the table: accesses after the one to classify */
-	enum shadow_observed (*observed)(struct shadow_view *v, const struct cell_entry *x,
-		const struct cell_entry *z, const struct cell_entry *now, uint32_t granule,
-		uint32_t bytes);
+	uint32_t (*observed)(struct shadow_view *v, const struct cell_entry *x, const struct cell_entry *z,
+		const struct cell_entry *now, uint32_t granule, unsigned byte, uint32_t missing,
+		bool *unfenced);
 	void (*invalid)(struct shadow_view *v, const struct cell_entry *now,
 		uint32_t granule, uint32_t bytes, unsigned why);
 };
 enum { SHADOW_UNWRITTEN, SHADOW_GUARDED };
 
 /* Only for classify(): have strong accesses that are ordered before now observed x, in all of these
- * bytes (PTX ISA 8.9.5)? */
+ * bytes and for each lane of now, not the same ones for all (PTX ISA 8.9.5)? */
 enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_entry *x,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
 

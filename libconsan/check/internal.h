@@ -460,8 +460,8 @@ struct lanes_access {
 /* ---- race.c ---- */
 enum shadow_verdict race_classify(struct shadow_view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes);
-enum shadow_observed race_observed(struct shadow_view *v, const struct cell_entry *x,
-	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes);
+uint32_t race_observed(struct shadow_view *v, const struct cell_entry *x, const struct cell_entry *z,
+	const struct cell_entry *now, uint32_t granule, unsigned byte, uint32_t missing, bool *unfenced);
 
 /* ---- invalid.c ---- */
 void race_invalid(struct shadow_view *v, const struct cell_entry *now,

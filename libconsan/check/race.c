@@ -192,40 +192,40 @@ static bool morally_strong(const struct view *v, const struct cell_entry *old,
 	return scope || v->c->warp[old->agent].cta == v->c->warp[now->agent].cta;
 }
 
+/* One thread of the warp issues it for all lanes that an entry of it has. */
+static bool is_engine(const struct view *v)
+{
+	return v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE;
+}
+
 /* The lanes of z at a byte whose accesses are known by program order. */
 static uint32_t own_lanes(const struct view *v, enum plane plane, const struct cell_entry *z,
 	const struct cell_entry *now, unsigned byte)
 {
-	const bool engine = v->role == ROLE_BULK_LOAD || v->role == ROLE_BULK_STORE;
 	uint32_t own = 0;
 
 	if (z->agent != v->w->index)
 		return 0;
-	for (uint32_t m = cell_lanes_at(z, byte) & (engine ? v->lanes : cell_lanes_at(now, byte)); m;
+	for (uint32_t m = cell_lanes_at(z, byte) & (is_engine(v) ? v->lanes : cell_lanes_at(now, byte)); m;
 		m &= m - 1)
 		if (warp_progress(v->w, AGENT_WARP, plane, (unsigned)__builtin_ctz(m)) >= z->epoch)
 			own |= m & -m;
 	return own;
 }
 
-/* Is z known at each byte, for some lane? Each of its lanes observed what z did. */
-static bool some_lane_known(const struct view *v, enum plane plane, const struct cell_entry *z,
-	const struct cell_entry *now, uint32_t bytes)
+/* The lanes of now that know z at a byte, for some lane of it: each of its lanes observed what z did. */
+static uint32_t lanes_that_know(const struct view *v, enum plane plane, const struct cell_entry *z,
+	const struct cell_entry *now, unsigned byte)
 {
 	const struct clock_space *k = &v->c->space;
-	uint32_t known;
+	uint32_t own;
 
-	if (frontier_full(k, v->f, plane, z->agent) >= z->epoch)
-		return true;
-	known = frontier_lanes(k, v->f, plane, z->agent, z->epoch)
-		| known_restricted(v->c, v->f, plane, z, v->peer);
-	for (; bytes; bytes &= bytes - 1) {
-		const unsigned b = (unsigned)__builtin_ctz(bytes);
-
-		if (!((cell_lanes_at(z, b) & known) | own_lanes(v, plane, z, now, b)))
-			return false;
-	}
-	return true;
+	if (frontier_full(k, v->f, plane, z->agent) >= z->epoch || cell_lanes_at(z, byte)
+			& (frontier_lanes(k, v->f, plane, z->agent, z->epoch)
+			| known_restricted(v->c, v->f, plane, z, v->peer)))
+		return ~0u;
+	own = own_lanes(v, plane, z, now, byte);
+	return own && is_engine(v) ? ~0u : own;
 }
 
 static bool is_rmw(const struct cell_entry *e)
@@ -249,19 +249,24 @@ static bool observed_by_chance(const struct cell_entry *x, const struct cell_ent
 	return is_rmw(z) && z->what & CELL_UNREAD && gives_nothing(x);
 }
 
-enum shadow_observed race_observed(struct shadow_view *s, const struct cell_entry *x,
-	const struct cell_entry *z, const struct cell_entry *now, uint32_t granule, uint32_t bytes)
+uint32_t race_observed(struct shadow_view *s, const struct cell_entry *x, const struct cell_entry *z,
+	const struct cell_entry *now, uint32_t granule, unsigned byte, uint32_t missing, bool *unfenced)
 {
 	const struct view *v = (const struct view *)s;
 	const struct cell_entry local = race_here(z, granule);
+	uint32_t later;
 
 	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
 		|| !morally_strong(v, x, z) || observed_by_chance(x, z) || cell_is_stale(z))
-		return SHADOW_NOT_OBSERVED;
-	if (some_lane_known(v, race_plane(v, &local), &local, now, bytes))
-		return SHADOW_OBSERVED;
-	return v->plane == PLANE_P && some_lane_known(v, PLANE_G, &local, now, bytes)
-		? SHADOW_OBSERVED_UNFENCED : SHADOW_NOT_OBSERVED;
+		return missing;
+	if (!is_engine(v))
+		missing &= cell_lanes_at(now, byte);
+	missing &= ~lanes_that_know(v, race_plane(v, &local), &local, now, byte);
+	if (!missing || v->plane != PLANE_P)
+		return missing;
+	later = lanes_that_know(v, PLANE_G, &local, now, byte);
+	*unfenced |= missing & later;
+	return missing & ~later;
 }
 
 static bool is_volatile(const struct cell_entry *e)

@@ -514,7 +514,7 @@ static void no_joining_wgmma(struct check_policy *p)
 
 Test(shadow, agrees_with_the_model)
 {
-	unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 300;
+	unsigned long n = getenv("SHADOW_RUNS") ? strtoul(getenv("SHADOW_RUNS"), NULL, 0) : 2000;
 
 	tune = no_joining_wgmma;
 	for (unsigned long i = 0; i < n; i++)
