@@ -178,11 +178,12 @@ void global_shadow_forget(struct global_shadow *g, uint64_t addr, uint64_t bytes
 	uint64_t end = addr + bytes;
 
 	global_log_flush(g, addr, bytes);
-	for (; addr < end; addr += GRANULE) {
+	for (uint64_t next; addr < end; addr = next) {
 		struct visit v = { .s = shard_of(g, addr >> REGION_SHIFT) };
 
 		pthread_mutex_lock(&v.s->lock);
 		v.region = region_find(v.s, addr >> REGION_SHIFT);
+		next = v.region ? addr + GRANULE : (addr | (REGION_BYTES - 1)) + 1;
 		if (v.region && !v.region->id && v.region->all)
 			split(v.s, v.region);
 		if (v.region && v.region->id) {

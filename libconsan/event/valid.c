@@ -6,6 +6,7 @@
 #define MAX_THREADS 1024u       /* of a CTA */
 #define MAX_ACCESS 4096u        /* bytes that a lane accesses */
 #define MAX_GLOBAL (1u << 20)   /* bytes of global memory that one bulk copy accesses */
+#define MAX_BLOCK (1ull << 34)  /* bytes of one block of the device heap; readers look at each page of it */
 #define MAX_REG (1u << 22)      /* number of a register; a table is as long */
 #define TMEM_MOST 512u          /* columns of tensor memory */
 

@@ -671,6 +671,7 @@ Test(event_valid, wrong_events)
 		{ .kind = EV_TMEM_ACCESS, .lanes = 1, .tmem_access.areas = { &area, 1 } },
 		{ .kind = EV_TCGEN05, .lanes = 1, .tcgen05 = { .ctas = 1u << NCTAS } },
 		{ .kind = EV_BARRIER_ARRIVE, .lanes = 1, .barrier_arrive = { .id = 16 } },
+		{ .kind = EV_HEAP, .lanes = 1, .heap = { .addr = 4096, .bytes = 1ull << 60 } },
 	};
 	const struct cluster_info c = { &launch, 0, NCTAS, WARPS, NULL };
 
