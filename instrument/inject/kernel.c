@@ -24,6 +24,7 @@ struct loaded {
 	CUdeviceptr variable;
 	VEC(struct constant) constant;
 	unsigned registers;        /* the most that a thread may have; 0: no limit */
+	bool launched;             /* not only loaded ahead: cut_get() was called for it */
 	char why[INJECT_WHY];
 };
 
@@ -307,24 +308,28 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 {
 	const unsigned threads = l->block[0] * l->block[1] * l->block[2];
 	const char *kernel = inject_name(l->original);
-	struct cut *cut = cut_get(b->image, kernel);
+	const bool overlaps = inject_may_detach();
 	CUresult r = 0;
 	struct loaded *k;
 	bool may;
 
 	pthread_mutex_lock(&kernels.lock);
 	may = may_load(l, b, kernel);
-	if (may && inject_may_detach())
+	if (may && overlaps)
 		load_ahead();
 	if (!find_loaded(b->driver, kernel, l, &k) && may)
-		k = load_another(b, cut, 0);
+		k = load_another(b, cut_get(b->image, kernel), 0);
+	else if (k && !k->launched)
+		cut_get(b->image, kernel); /* notes that it is launched */
+	if (k)
+		k->launched = true;
 	if (k && k->own && !fits(k, l->original, threads)) {
 		if (may)
 			fit(k, threads);
 		else
 			k = NULL;
 	}
-	if (k && may && inject_may_detach())
+	if (k && may && overlaps)
 		load_copies(b, k);
 	if (k && k->own) {
 		copy_attributes(l->original, k->f);

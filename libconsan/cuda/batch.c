@@ -243,6 +243,16 @@ static int orders_of(const struct cudaMemcpyAttributes *a, const size_t *index, 
 	return 0;
 }
 
+/* error: of the checks of these copies. Frees them and their orders. */
+static int issue_checked(const void *stream, struct copy *copy, int *order, size_t n, int error)
+{
+	if (!error)
+		error = issue(stream, copy, order, n);
+	free(copy);
+	free(order);
+	return error;
+}
+
 /* *failed: the copy that is wrong, SIZE_MAX: none in particular. */
 static int copy_rows(void *const *dst, const void *const *src, const size_t *bytes, size_t n,
 	const struct cudaMemcpyAttributes *a, const size_t *index, size_t na, const void *stream, size_t *failed)
@@ -262,11 +272,7 @@ static int copy_rows(void *const *dst, const void *const *src, const size_t *byt
 		if (error)
 			*failed = i;
 	}
-	if (!error)
-		error = issue(stream, copy, order, n);
-	free(copy);
-	free(order);
-	return error;
+	return issue_checked(stream, copy, order, n, error);
 }
 
 cudaError_t cudaMemcpyBatchAsync(void *const *dst, const void *const *src, const size_t *bytes,
@@ -361,11 +367,7 @@ static int boxes(struct cudaMemcpy3DBatchOp *list, size_t n, unsigned long long 
 		if (error)
 			*failed = i;
 	}
-	if (!error)
-		error = issue(stream, copy, order, n);
-	free(copy);
-	free(order);
-	return error;
+	return issue_checked(stream, copy, order, n, error);
 }
 
 cudaError_t cudaMemcpy3DBatchAsync(size_t n, struct cudaMemcpy3DBatchOp *list, unsigned long long flags,

@@ -2,6 +2,7 @@
 //   inside CASE racy|fixed    pairs; the second argument of CASE is the rule of the racy form, and the
 //                             fixed form has no finding
 //   inside values             compares what nodes and grids do with what they should
+// Long because it has a function for each pair.
 #include <cuda_runtime.h>
 #include <cstdio>
 #include <cstdlib>
