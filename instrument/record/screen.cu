@@ -435,45 +435,58 @@ static __device__ void enter_tensor(const struct screen_job *j, struct lane_stat
 	}
 }
 
-static __device__ void enter_record(const struct screen_job *j, const struct search *s,
-	struct lane_state *l, uint32_t chunk, uint32_t at, uint32_t lane, uint32_t thread)
+/* A copy of bytes or boxes */
+static __device__ void enter_bulk_record(const struct screen_job *j, struct lane_state *l, const uint32_t *r,
+	uint32_t word, uint32_t lane_words, uint32_t lane)
 {
-	const uint32_t *r = (const uint32_t *)&s->unit[at], *other = NULL;
+	const uint32_t kind = word & SCREEN_KIND;
+
+	if (kind == SCREEN_LOAD || kind == SCREEN_STORE || kind == SCREEN_REDUCE)
+		enter_bulk(j, l, r, word, lane_words, lane);
+	else
+		enter_tensor(j, l, r, word, lane_words, lane);
+}
+
+static __device__ void enter_other_record(const struct screen_job *j, const struct search *s,
+	struct lane_state *l, uint32_t chunk, uint32_t at, uint32_t word, uint32_t lane)
+{
+	const uint32_t kind = word & SCREEN_KIND, thread = s->unit[0].x * j->threads + (s->unit[0].y & ~31u);
+	const uint32_t *other = NULL;
+
+	if (kind == SCREEN_NONE)
+		return;
+	if (kind == SCREEN_HOST) {
+		refuse_record(j, l, SCREEN_OTHER, 0);
+		return;
+	}
+	if (kind == SCREEN_COPY && word & SCREEN_SIZED)
+		other = other_record(j, s, at, chunk, lane);
+	if (kind == SCREEN_COPY && word & SCREEN_MAYBE && !other && j->seen)
+		refuse_record(j, l, SCREEN_INEXACT, 0);
+	else
+		enter_access(j, l, (const uint32_t *)&s->unit[at], word, other, lane, thread);
+}
+
+/* The warp enters a record of this chunk. bulk: as is_bulk(). */
+static __device__ void enter_record(const struct screen_job *j, const struct search *s,
+	struct lane_state *l, uint32_t chunk, uint32_t at, bool bulk, uint32_t lane)
+{
+	const uint32_t *r = (const uint32_t *)&s->unit[at];
 	const uint32_t site = r[0] >> RECORD_SITE_SHIFT;
-	uint32_t word, digest;
+	uint32_t digest;
 
 	l->site = site < j->nsites ? site : 0;
 	if (!l->site || !r[1]) {
 		refuse_record(j, l, SCREEN_DAMAGED, 0);
 		return;
 	}
-	word = j->site[site];
 	digest = j->digest[site];
-	if (at + digest_units(digest, r[0] & RECORD_AFFINE, __popc(r[1])) > RECORD_CHUNK_UNITS) {
+	if (at + digest_units(digest, r[0] & RECORD_AFFINE, __popc(r[1])) > RECORD_CHUNK_UNITS)
 		refuse_record(j, l, SCREEN_DAMAGED, 0);
-		return;
-	}
-	if ((word & SCREEN_KIND) == SCREEN_COPY && word & SCREEN_SIZED)
-		other = other_record(j, s, at, chunk, lane);
-	if ((word & SCREEN_KIND) == SCREEN_COPY && word & SCREEN_MAYBE && !other && j->seen) {
-		refuse_record(j, l, SCREEN_INEXACT, 0);
-		return;
-	}
-	switch (word & SCREEN_KIND) {
-	case SCREEN_NONE:
-		break;
-	case SCREEN_LOAD: case SCREEN_STORE: case SCREEN_REDUCE:
-		enter_bulk(j, l, r, word, digest & 0xfff, lane);
-		break;
-	case SCREEN_TENSOR_LOAD: case SCREEN_TENSOR_STORE: case SCREEN_TENSOR_REDUCE:
-		enter_tensor(j, l, r, word, digest & 0xfff, lane);
-		break;
-	case SCREEN_HOST:
-		refuse_record(j, l, SCREEN_OTHER, 0);
-		break;
-	default:
-		enter_access(j, l, r, word, other, lane, thread);
-	}
+	else if (bulk)
+		enter_bulk_record(j, l, r, j->site[site], digest & 0xfff, lane);
+	else
+		enter_other_record(j, s, l, chunk, at, j->site[site], lane);
 }
 
 /* Is the record at this unit to be entered, or damaged? */
@@ -487,7 +500,69 @@ static __device__ bool is_wanted(const struct screen_job *j, const struct search
 		|| (j->site[site] & SCREEN_KIND) != SCREEN_NONE);
 }
 
-/* Each warp enters one chunk after the other, until the launch is known not to be clean. */
+/* Is it a copy of many bytes, whoever makes it? */
+static __device__ bool is_bulk(const struct screen_job *j, const struct search *s, uint32_t at)
+{
+	const uint32_t site = s->unit[at].x >> RECORD_SITE_SHIFT;
+
+	return site < j->nsites && (j->site[site] & SCREEN_KIND) >= SCREEN_LOAD
+		&& (j->site[site] & SCREEN_KIND) <= SCREEN_TENSOR_REDUCE;
+}
+
+/* The warp enters these records, until the launch is known not to be clean. */
+static __device__ void enter_records(const struct screen_job *j, const struct search *s,
+	struct lane_state *l, uint32_t chunk, uint32_t from, uint32_t rest, bool bulk, uint32_t lane)
+{
+	for (; rest && !__any_sync(~0u, l->over); rest &= rest - 1) {
+		enter_record(j, s, l, chunk, from + __ffs(rest) - 1, bulk, lane);
+		__syncwarp();
+	}
+}
+
+/* What the warp's own chunk has, but for bulk copies. */
+static __device__ void enter_own(const struct screen_job *j, const struct search *s, struct lane_state *l,
+	uint32_t chunk, uint32_t lane)
+{
+#pragma unroll 1
+	for (uint32_t i = 0; i < END; i += 32)
+		enter_records(j, s, l, chunk, i, __ballot_sync(~0u, is_wanted(j, s, lane + i)
+			&& !is_bulk(j, s, lane + i)), false, lane);
+}
+
+/* The warps of the block take turns at the bulk copies of a chunk: one thread of a CTA makes them all, so that
+ * few chunks have any, and these many. */
+static __device__ void enter_share(const struct screen_job *j, const struct search *s, struct lane_state *l,
+	uint32_t turn, uint32_t lane)
+{
+#pragma unroll 1
+	for (uint32_t i = 0; i < END; i += 32) {
+		const bool bulk = is_wanted(j, s, lane + i) && is_bulk(j, s, lane + i);
+		const uint32_t all = __ballot_sync(~0u, bulk);
+		const uint32_t before = turn + __popc(all & ((1u << lane) - 1));
+
+		enter_records(j, s, l, 0, i, __ballot_sync(~0u, bulk && before % WARPS == 0), true, lane);
+		turn += __popc(all);
+	}
+}
+
+/* Finds the records of a chunk; there are n chunks. */
+static __device__ void open_chunk(const struct screen_job *j, struct search *s, struct lane_state *l,
+	uint32_t k, uint32_t n, uint32_t lane)
+{
+	if (k >= n) {
+		for (uint32_t i = 0; i < EACH; i++) {
+			s->unit[lane + 32 * i] = make_uint4(0, 0, 0, 0);
+			s->begins[lane + 32 * i] = false;
+		}
+		return;
+	}
+	search_chunk(s, lane, (const uint4 *)j->pool + (u64)(k + 1) * RECORD_CHUNK_UNITS, j->digest, j->nsites);
+	if (s->unit[0].x >= j->nctas || s->unit[0].y >= j->threads)
+		refuse_record(j, l, SCREEN_DAMAGED, 0);
+}
+
+/* Each block enters as many chunks as it has warps, then others, until the launch is known not to be
+ * clean. */
 extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_screen(const struct screen_job job)
 {
 	__shared__ struct search held[WARPS];
@@ -497,35 +572,21 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_screen(const str
 	const uint32_t given = ((const struct record_head *)j->pool)->next - 1;
 	const uint32_t n = given < j->chunks ? given : j->chunks;
 	struct lane_state l = { found[warp] };
-	struct search *s = &held[warp];
 
 	for (uint32_t k = lane; k < FOUND_PAGES; k += 32)
 		store_shared(&l.found[k], 0);
-	__syncwarp();
-
-	for (uint32_t k = blockIdx.x * WARPS + warp; k < n; k += gridDim.x * WARPS) {
-		uint32_t cta, warp_lane;
-
-		if (__any_sync(~0u, why_so_far(j) != 0))
+	for (uint32_t k = blockIdx.x * WARPS + warp; k - warp < n; k += gridDim.x * WARPS) {
+		/* and no warp needs the chunks before any more */
+		if (__syncthreads_or(why_so_far(j) != 0))
 			break;
-		search_chunk(s, lane, (const uint4 *)j->pool + (u64)(k + 1) * RECORD_CHUNK_UNITS, j->digest,
-			j->nsites);
-		cta = s->unit[0].x;
-		warp_lane = s->unit[0].y;
-		if (cta >= j->nctas || warp_lane >= j->threads)
-			refuse_record(j, &l, SCREEN_DAMAGED, 0);
-		for (uint32_t i = 0; i < EACH; i++) {
-			uint32_t rest = __ballot_sync(~0u, is_wanted(j, s, lane + 32 * i));
-
-			for (; rest && !__any_sync(~0u, l.over); rest &= rest - 1) {
-				enter_record(j, s, &l, k, 32 * i + __ffs(rest) - 1, lane,
-					cta * j->threads + (warp_lane & ~31u));
-				__syncwarp();
-			}
-		}
-		if (!lane)
+		open_chunk(j, &held[warp], &l, k, n, lane);
+		__syncthreads();
+		enter_own(j, &held[warp], &l, k, lane);
+#pragma unroll 1
+		for (uint32_t i = 0; i < WARPS; i++)
+			enter_share(j, &held[i], &l, warp, lane);
+		if (!lane && k < n)
 			atomicAdd(&j->result->chunks, 1);
-		__syncwarp();
 	}
 }
 
