@@ -18,7 +18,8 @@ struct lane_state {
 	uint64_t from, to;         /* of the allocation */
 	uint32_t which;            /* its number, as screen_range_of() */
 	uint32_t site;             /* of the record */
-	bool over;                 /* the launch is not clean */
+	uint32_t why, bad_site;    /* the launch is not clean: enum screen_why, and what the result has of it; */
+	uint64_t bad_addr;         /* not yet in the result */
 };
 
 static __device__ uint32_t why_so_far(const struct screen_job *j)
@@ -40,11 +41,11 @@ static __device__ void refuse(const struct screen_job *j, uint32_t site, uint32_
 		atomicExch((u64 *)&j->result->addr, (u64)addr);
 }
 
-static __device__ void refuse_record(const struct screen_job *j, struct lane_state *l, uint32_t why,
-	uint64_t addr)
+static __device__ void refuse_record(struct lane_state *l, uint32_t why, uint64_t addr)
 {
-	l->over = true;
-	refuse(j, l->site, why, addr);
+	l->why = why;
+	l->bad_site = l->site;
+	l->bad_addr = addr;
 }
 
 static __device__ u64 load(const uint64_t *at)
@@ -103,7 +104,7 @@ static __device__ bool look_up(const struct screen_job *j, struct lane_state *l,
 		if (!has || has == page + 1)
 			return set_page(l, page, at & (j->pages - 1));
 	}
-	refuse_record(j, l, SCREEN_FULL, page << SCREEN_PAGE_SHIFT);
+	refuse_record(l, SCREEN_FULL, page << SCREEN_PAGE_SHIFT);
 	return false;
 }
 
@@ -140,7 +141,7 @@ static __device__ bool grow(const struct screen_job *j, struct lane_state *l, ui
 			return true;
 		old = has;
 	}
-	refuse_record(j, l, SCREEN_FULL, 0);
+	refuse_record(l, SCREEN_FULL, 0);
 	return true;
 }
 
@@ -176,8 +177,14 @@ static __device__ uint32_t *mark_word(const struct screen_job *j, const struct l
 	return j->mark + (u64)l->slot * SCREEN_PAGE_MARKS + mark * SCREEN_MARK_WORDS + unit / 32;
 }
 
-/* Marks units, all of one word, of which the first is at `at`. The old marks are only read if they matter, as
- * that takes a while. */
+/* Does not wait for the word's old value, as atomicOr() may do although it is not used. */
+static __device__ void set_bits(uint32_t *word, uint32_t bits)
+{
+	asm volatile("red.relaxed.gpu.global.or.b32 [%0], %1;" : : "l"(__cvta_generic_to_global(word)), "r"(bits)
+		: "memory");
+}
+
+/* Marks units, all of one word, of which the first is at `at`. */
 static __device__ void mark_word_units(const struct screen_job *j, struct lane_state *l, uint64_t at,
 	uint32_t n, enum screen_mark mark)
 {
@@ -189,9 +196,9 @@ static __device__ void mark_word_units(const struct screen_job *j, struct lane_s
 	word = mark_word(j, l, mark, unit);
 	if (mark == SCREEN_MARK_WRITTEN) {
 		if (atomicOr(word, bits) & bits)
-			refuse_record(j, l, SCREEN_RACE, at);
+			refuse_record(l, SCREEN_RACE, at);
 	} else {
-		atomicOr(word, bits);
+		set_bits(word, bits);
 	}
 	if (j->seen)
 		note_marks(j, l, unit, n, mark != SCREEN_MARK_READ);
@@ -214,7 +221,7 @@ static __device__ void mark_own_unit(const struct screen_job *j, struct lane_sta
 	same = __match_any_sync(~0u, (u64)word);
 	bits = __reduce_or_sync(same, screen_mark_bits(unit, 1));
 	if (word && lane == __ffs(same) - 1)
-		atomicOr(word, bits);
+		set_bits(word, bits);
 }
 
 /* Bytes [from, to) of the 16 at `at`. */
@@ -255,7 +262,7 @@ static __device__ bool inside(const struct screen_job *j, struct lane_state *l, 
 	l->which = screen_range_of(j->range, j->nranges, addr, bytes);
 	if (l->which == UINT32_MAX) {
 		l->which = 0;
-		refuse_record(j, l, SCREEN_OUTSIDE, addr);
+		refuse_record(l, SCREEN_OUTSIDE, addr);
 		return false;
 	}
 	if (l->which) {
@@ -317,7 +324,7 @@ static __device__ uint32_t own_bytes(const struct screen_job *j, struct lane_sta
 		return 0;
 	*addr = screen_address(r, lane, __ffs(r[1]) - 1);
 	if (*addr & (bytes - 1) || n > bytes) {
-		refuse_record(j, l, SCREEN_ALIGN, *addr);
+		refuse_record(l, SCREEN_ALIGN, *addr);
 		return 0;
 	}
 	return inside(j, l, *addr, n) ? n : 0;
@@ -352,7 +359,7 @@ static __device__ void enter_bulk(const struct screen_job *j, struct lane_state 
 		const uint32_t bytes = word >> SCREEN_DETAIL ? word >> SCREEN_DETAIL : w[2];
 
 		if ((addr | bytes) & 15 || bytes > SCREEN_MOST_BYTES) {
-			refuse_record(j, l, SCREEN_ALIGN, addr);
+			refuse_record(l, SCREEN_ALIGN, addr);
 			continue;
 		}
 		if (!bytes || !inside(j, l, addr, bytes))
@@ -428,9 +435,9 @@ static __device__ void enter_tensor(const struct screen_job *j, struct lane_stat
 
 		k = screen_map_of(j->map, j->nmaps, name, base, j->param_bytes);
 		if (k == j->nmaps || !screen_box(&j->map[k], t, at, kind, &rows))
-			refuse_record(j, l, SCREEN_MAP, name);
+			refuse_record(l, SCREEN_MAP, name);
 		else if (!enter_box(j, l, &j->map[k], at, rows, kind, lane))
-			refuse_record(j, l, SCREEN_OUTSIDE, j->map[k].address);
+			refuse_record(l, SCREEN_OUTSIDE, j->map[k].address);
 		__syncwarp();
 	}
 }
@@ -456,13 +463,13 @@ static __device__ void enter_other_record(const struct screen_job *j, const stru
 	if (kind == SCREEN_NONE)
 		return;
 	if (kind == SCREEN_HOST) {
-		refuse_record(j, l, SCREEN_OTHER, 0);
+		refuse_record(l, SCREEN_OTHER, 0);
 		return;
 	}
 	if (kind == SCREEN_COPY && word & SCREEN_SIZED)
 		other = other_record(j, s, at, chunk, lane);
 	if (kind == SCREEN_COPY && word & SCREEN_MAYBE && !other && j->seen)
-		refuse_record(j, l, SCREEN_INEXACT, 0);
+		refuse_record(l, SCREEN_INEXACT, 0);
 	else
 		enter_access(j, l, (const uint32_t *)&s->unit[at], word, other, lane, thread);
 }
@@ -477,12 +484,12 @@ static __device__ void enter_record(const struct screen_job *j, const struct sea
 
 	l->site = site < j->nsites ? site : 0;
 	if (!l->site || !r[1]) {
-		refuse_record(j, l, SCREEN_DAMAGED, 0);
+		refuse_record(l, SCREEN_DAMAGED, 0);
 		return;
 	}
 	digest = j->digest[site];
 	if (at + digest_units(digest, r[0] & RECORD_AFFINE, __popc(r[1])) > RECORD_CHUNK_UNITS)
-		refuse_record(j, l, SCREEN_DAMAGED, 0);
+		refuse_record(l, SCREEN_DAMAGED, 0);
 	else if (bulk)
 		enter_bulk_record(j, l, r, j->site[site], digest & 0xfff, lane);
 	else
@@ -513,7 +520,7 @@ static __device__ bool is_bulk(const struct screen_job *j, const struct search *
 static __device__ void enter_records(const struct screen_job *j, const struct search *s,
 	struct lane_state *l, uint32_t chunk, uint32_t from, uint32_t rest, bool bulk, uint32_t lane)
 {
-	for (; rest && !__any_sync(~0u, l->over); rest &= rest - 1) {
+	for (; rest && !__any_sync(~0u, l->why != 0); rest &= rest - 1) {
 		enter_record(j, s, l, chunk, from + __ffs(rest) - 1, bulk, lane);
 		__syncwarp();
 	}
@@ -558,7 +565,7 @@ static __device__ void open_chunk(const struct screen_job *j, struct search *s, 
 	}
 	search_chunk(s, lane, (const uint4 *)j->pool + (u64)(k + 1) * RECORD_CHUNK_UNITS, j->digest, j->nsites);
 	if (s->unit[0].x >= j->nctas || s->unit[0].y >= j->threads)
-		refuse_record(j, l, SCREEN_DAMAGED, 0);
+		refuse_record(l, SCREEN_DAMAGED, 0);
 }
 
 /* Each block enters as many chunks as it has warps, then others, until the launch is known not to be
@@ -585,6 +592,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) consan_screen(const str
 #pragma unroll 1
 		for (uint32_t i = 0; i < WARPS; i++)
 			enter_share(j, &held[i], &l, warp, lane);
+		if (l.why)
+			refuse(j, l.bad_site, l.why, l.bad_addr);
 		if (!lane && k < n)
 			atomicAdd(&j->result->chunks, 1);
 	}
