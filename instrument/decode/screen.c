@@ -195,12 +195,43 @@ static void touch(struct screen *s, uint64_t addr, uint64_t bytes, uint32_t tag)
 
 		if (!find_page(s, at >> SCREEN_PAGE_SHIFT))
 			return;
+		s->j->entered[s->slot] = 1;
 		entry = s->j->entry + (size_t)s->slot * SCREEN_PAGE_WORDS + in / 4;
 		for (uint32_t k = 0; k < 4; k++)
 			entry[k] = screen_merge_word(entry[k], screen_add(tag, from, to, k));
 		if (s->j->seen)
 			note_place(s, (in + from) / 2, (in + to + 1) / 2, tag & SCREEN_WRITES);
 	}
+}
+
+/* One unit. */
+static void set_mark(struct screen *s, uint64_t addr, enum screen_mark mark)
+{
+	const struct screen_job *j = s->j;
+	const uint32_t unit = (uint32_t)(addr >> 4) % SCREEN_PAGE_UNITS, bit = screen_mark_bits(unit, 1);
+	uint32_t *word;
+
+	if (!find_page(s, addr >> SCREEN_PAGE_SHIFT))
+		return;
+	word = j->mark + (size_t)s->slot * SCREEN_PAGE_MARKS + mark * SCREEN_MARK_WORDS + unit / 32;
+	if (mark == SCREEN_MARK_WRITTEN && *word & bit)
+		refuse(s, SCREEN_RACE, addr);
+	*word |= bit;
+	if (j->seen)
+		j->marked[((size_t)s->slot * 2 + (mark != SCREEN_MARK_READ)) * SCREEN_PAGE_UNITS + unit] =
+			j->place[s->site];
+}
+
+/* Whole units get marks if it does not matter which thread accesses them. */
+static void enter(struct screen *s, uint64_t addr, uint64_t bytes, uint32_t kind, uint32_t thread)
+{
+	const enum screen_mark mark = screen_mark_of(kind);
+	uint64_t n = mark != SCREEN_MARKS && !(addr & 15) ? bytes & ~15ull : 0;
+
+	for (uint64_t k = 0; k < n; k += 16)
+		set_mark(s, addr + k, mark);
+	if (n < bytes)
+		touch(s, addr + n, bytes - n, screen_tag(kind, thread));
 }
 
 /* False: some are outside of all allocations. */
@@ -246,7 +277,7 @@ static void screen_access(struct screen *s, const uint32_t *r, uint32_t word, co
 		if (n && (addr & (bytes - 1) || n > bytes))
 			refuse(s, SCREEN_ALIGN, addr);
 		else if (n && inside(s, addr, n, &which))
-			touch(s, addr, n, screen_tag(word & SCREEN_KIND, thread + l));
+			enter(s, addr, n, word & SCREEN_KIND, thread + l);
 	}
 }
 
@@ -263,7 +294,7 @@ static void screen_bulk(struct screen *s, const uint32_t *r, uint32_t word, uint
 		if (addr % 16 || bytes % 16 || bytes > SCREEN_MOST_BYTES)
 			refuse(s, SCREEN_ALIGN, addr);
 		else if (bytes && inside(s, addr, bytes, &which))
-			touch(s, addr, bytes, screen_tag(word & SCREEN_KIND, 0));
+			enter(s, addr, bytes, word & SCREEN_KIND, 0);
 	}
 }
 
@@ -290,7 +321,7 @@ static void screen_tensor_lane(struct screen *s, const struct screen_tensor *t, 
 			refuse(s, SCREEN_OUTSIDE, addr);
 		any = true;
 		in = which;
-		touch(s, addr, bytes, screen_tag(kind, 0));
+		enter(s, addr, bytes, kind, 0);
 	}
 }
 
@@ -354,16 +385,39 @@ static void add_edge(const struct screen_job *j, uint64_t addr, uint32_t key)
 		j->edge[j->result->edges - 1] = (struct screen_edge){ addr, key, 0 };
 }
 
+static bool is_marked(const struct screen_job *j, uint32_t slot, enum screen_mark mark, uint32_t unit)
+{
+	return j->mark[(size_t)slot * SCREEN_PAGE_MARKS + mark * SCREEN_MARK_WORDS + unit / 32] >> unit % 32 & 1;
+}
+
+/* The entry of a half word, with its unit's marks. */
+static uint32_t whole_entry(const struct screen_job *j, uint32_t slot, uint32_t half)
+{
+	const uint64_t word = j->entry[(size_t)slot * SCREEN_PAGE_WORDS + half / 2];
+
+	return screen_with_marks((uint32_t)(word >> half % 2 * 32),
+		is_marked(j, slot, SCREEN_MARK_READ, half / 8), is_marked(j, slot, SCREEN_MARK_WRITTEN, half / 8),
+		is_marked(j, slot, SCREEN_MARK_REDUCED, half / 8));
+}
+
+static uint32_t key_of(const struct screen_job *j, uint32_t slot, uint32_t half, uint32_t entry)
+{
+	const uint16_t *seen = j->seen + (size_t)slot * SCREEN_PAGE_SEEN + half;
+	const uint16_t *marked = j->marked + (size_t)slot * 2 * SCREEN_PAGE_UNITS + half / 8;
+	const bool wrote = is_marked(j, slot, SCREEN_MARK_WRITTEN, half / 8)
+		|| is_marked(j, slot, SCREEN_MARK_REDUCED, half / 8);
+
+	return screen_edge_key(entry, is_marked(j, slot, SCREEN_MARK_READ, half / 8) ? marked[0] : seen[0],
+		wrote ? marked[SCREEN_PAGE_UNITS] : seen[SCREEN_PAGE_HALVES]);
+}
+
 static void find_edges(struct screen *s, uint32_t slot, uint64_t addr)
 {
 	const struct screen_job *j = s->j;
-	const uint16_t *seen = j->seen + (size_t)slot * SCREEN_PAGE_SEEN;
 	uint32_t before = 0;
 
 	for (uint32_t k = 0; k < SCREEN_PAGE_HALVES; k++) {
-		const uint64_t word = j->entry[(size_t)slot * SCREEN_PAGE_WORDS + k / 2];
-		const uint32_t entry = (uint32_t)(word >> k % 2 * 32);
-		const uint32_t key = screen_edge_key(entry, seen[k], seen[SCREEN_PAGE_HALVES + k]);
+		const uint32_t entry = whole_entry(j, slot, k), key = key_of(j, slot, k, entry);
 
 		if (entry & SCREEN_PART)
 			refuse(s, SCREEN_INEXACT, addr + 2 * k);
@@ -377,12 +431,10 @@ static void find_edges(struct screen *s, uint32_t slot, uint64_t addr)
 
 static void scan_page(struct screen *s, uint32_t slot, uint64_t addr)
 {
-	for (uint32_t k = 0; k < SCREEN_PAGE_WORDS; k++) {
-		const uint64_t e = s->j->entry[(size_t)slot * SCREEN_PAGE_WORDS + k];
-
-		if (!screen_is_bad((uint32_t)e) && !screen_is_bad((uint32_t)(e >> 32)))
+	for (uint32_t k = 0; k < SCREEN_PAGE_HALVES; k++) {
+		if (!screen_is_bad(whole_entry(s->j, slot, k)))
 			continue;
-		refuse(s, SCREEN_RACE, addr + 4 * k);
+		refuse(s, SCREEN_RACE, addr + 2 * k);
 		return;
 	}
 	if (s->j->seen)

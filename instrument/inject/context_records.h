@@ -15,7 +15,7 @@ struct site_words { struct gpu_module *module; CUdeviceptr at; uint32_t n; };
 /* What a screen needs (inject/screen.c). */
 struct screen_memory {
 	CUfunction screen, scan;   /* screen.cu; screen is NULL if it cannot be used */
-	CUdeviceptr table;         /* entries of so many pages, then their keys */
+	CUdeviceptr table;         /* of screen_use_table(), for so many pages */
 	uint32_t pages;
 	CUdeviceptr result;
 	CUdeviceptr input;         /* maps, then ranges; then space for edges */

@@ -303,7 +303,7 @@ bool inject_allows_overlap(const char *call);
 /* By the GPU's clock: seconds of the launch's kernel, and of our kernels after it; registers
  * (32 bits) and bytes of local memory of each thread of the kernel. */
 struct inject_time {
-	double kernel, ours, screen; /* screen: of ours */
+	double kernel, ours, screen, scan; /* screen: of ours; scan: consan_screen_scan, of screen */
 	uint32_t registers, local;
 };
 /* lib: CUPTI. Reports once if it cannot record times. */

@@ -330,9 +330,9 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 	if (!gpu_times(inject_session()))
 		return;
 	if (inject_time(&gpu)) {
-		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms, screen %.3f ms; a thread "
-			"has %u registers, %u bytes of local memory", 1e3 * gpu.kernel,
-			1e3 * gpu.ours, 1e3 * gpu.screen, gpu.registers, gpu.local);
+		text_printf(&clock, "; by the GPU's clock: kernel %.3f ms, ours %.3f ms, screen %.3f ms, of "
+			"it scan %.3f ms; a thread has %u registers, %u bytes of local memory", 1e3 * gpu.kernel,
+			1e3 * gpu.ours, 1e3 * gpu.screen, 1e3 * gpu.scan, gpu.registers, gpu.local);
 		gpu_timed(inject_session(), l->kernel, gpu.kernel);
 	}
 	inject_print("times of %s: prepare %.3f ms, run %.3f ms, copy %.3f ms (%u KiB of %u; "

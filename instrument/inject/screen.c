@@ -10,7 +10,6 @@
 #define INPUT_BYTES (4ull << 20)
 #define MOST_EDGES (1u << 18)      /* behind the input: 4 MiB */
 #define LEAST_PAGES 512u           /* 64 MiB */
-#define MOST_PAGES 65536u          /* 4 GiB of memory that a launch accesses */
 
 extern const char consan_screen_ptx[];
 
@@ -33,7 +32,7 @@ static bool make_table(struct screen_memory *s)
 
 	cu.p_cuMemGetInfo(&free_bytes, &total);
 	s->pages = LEAST_PAGES;
-	while (s->pages < MOST_PAGES && 2 * s->pages * SCREEN_PAGE_BYTES <= free_bytes / 8)
+	while (s->pages < SCREEN_MOST_PAGES && 2 * s->pages * SCREEN_PAGE_BYTES <= free_bytes / 8)
 		s->pages *= 2;
 	for (; s->pages >= LEAST_PAGES; s->pages /= 2)
 		if (!cu.p_cuMemAlloc(&s->table, s->pages * SCREEN_PAGE_BYTES))
@@ -92,12 +91,9 @@ static uint32_t scan_blocks(const struct screen_memory *s)
 	return (s->pages + SCREEN_SCAN_PAGES - 1) / SCREEN_SCAN_PAGES;
 }
 
-/* Places take as much space as entries: half of the pages have them instead. */
 static void want_edges(const struct screen_memory *s, const struct gpu_launch *l, const struct site_words *w,
 	struct screen_job *j)
 {
-	j->pages = s->pages / 2;
-	j->seen = (void *)device(s->table + 8ull * SCREEN_PAGE_WORDS * j->pages);
 	j->place = device(w->at + 2 * w->n * sizeof(uint32_t)
 		+ gpu_module_screen(l->module)->tensor.n * sizeof(struct screen_tensor));
 	j->like = j->place + w->n;
@@ -113,11 +109,11 @@ bool context_records_screen(const struct inject_pool *pool, const struct gpu_lau
 	const CUdeviceptr sites = w->at + w->n * sizeof(uint32_t);
 	struct screen_job j = { .pool = device(pool->at), .digest = device(w->at), .site = device(sites),
 		.tensor = device(sites + w->n * sizeof(uint32_t)), .result = (void *)device(s->result),
-		.key = (void *)device(s->table + 8ull * SCREEN_PAGE_WORDS * s->pages),
-		.entry = (void *)device(s->table), .chunks = pool->chunks, .pages = s->pages,
+		.chunks = pool->chunks,
 		.digests = device(p->digests), .many = device(many), .list = device(p->list), .cap = cap };
 	void *args[] = { &j };
 
+	screen_use_table(&j, s->table, s->pages, l->edges);
 	if (l->edges)
 		want_edges(s, l, w, &j);
 	if (!s->screen || !send_input(p, l, &j)

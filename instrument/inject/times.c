@@ -17,6 +17,7 @@ _Static_assert(offsetof(CUpti_ActivityKernel10, name) == offsetof(CUpti_Activity
 #define BUFFER_BYTES (256u << 10)
 #define OUR_PREFIX "consan_" /* prefix of the names of our kernels, */
 #define SCREEN_PREFIX "consan_screen" /* and of those of screen.cu */
+#define SCAN_NAME "consan_screen_scan"
 
 static struct {
 	__typeof__(&cuptiActivityRegisterCallbacks) callbacks;
@@ -52,11 +53,13 @@ static void take(const CUpti_ActivityKernel10 *r)
 		return;
 	if (!r->name || strncmp(r->name, OUR_PREFIX, sizeof OUR_PREFIX - 1)) {
 		now.came = true;
-		now.time = (struct inject_time){ seconds, 0, 0, r->registersPerThread,
+		now.time = (struct inject_time){ seconds, 0, 0, 0, r->registersPerThread,
 			r->localMemoryPerThread };
 	} else {
 		if (!strncmp(r->name, SCREEN_PREFIX, sizeof SCREEN_PREFIX - 1))
 			now.time.screen += seconds;
+		if (!strcmp(r->name, SCAN_NAME))
+			now.time.scan += seconds;
 		now.time.ours += seconds; /* a later record of the launch's kernel sets it back to
 					    0 */
 	}

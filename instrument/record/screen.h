@@ -5,7 +5,12 @@
  * All else is for the host's check to judge: the screen may be wrong about a launch that is not clean,
  * but never about a clean one.
  *
- * Entries only grow, so that the order of accesses does not matter.
+ * What asynchronous copies access are mostly whole units of 16 bytes, of which it does not matter who
+ * accessed them, as copies have no program order. For these a unit has a mark, one bit for each of enum
+ * screen_mark, which stands for the entries of its half words: a copy of 16 KiB sets 32 words of marks
+ * instead of 4096 words of entries.
+ *
+ * Entries and marks only grow, so that the order of accesses does not matter.
  *
  * If the launch is to be compared with other operations, it is also noted which instruction has read and
  * which has written each half word, and what the launch accessed is reported as edges: where another
@@ -100,23 +105,56 @@ struct screen_job {
 				      as the copies of an instruction in an unrolled loop */
 	uint16_t *seen;            /* SCREEN_PAGE_SEEN for each page: places that have read, then places that
 				      have written; NULL: no edges are wanted */
+	uint16_t *marked;          /* the same of those that have set marks: 2 * SCREEN_PAGE_UNITS */
 	struct screen_edge *edge;
 	uint64_t *key;             /* of each page: its number + 1, or 0 */
 	uint64_t *entry;           /* SCREEN_PAGE_WORDS for each page, of two half words each */
-	uint32_t chunks, nsites, nmaps, nranges, pages; /* pages: a power of 2 */
+	uint32_t *mark;            /* SCREEN_PAGE_MARKS for each page: of each mark, a bit for each unit */
+	uint32_t *entered;         /* of each page: 1 if there may be entries, else 0 */
+	uint32_t chunks, nsites, nmaps, nranges, pages; /* pages: a power of 2, at most SCREEN_MOST_PAGES */
 	uint32_t nctas, threads;   /* threads of a CTA, in whole warps */
 	uint32_t param_bytes, most_edges;
 	uint32_t cap;              /* of each CTA in `list` */
 };
 
+/* Marks of a unit, whose bytes have all been */
+enum screen_mark {
+	SCREEN_MARK_READ,          /* read by asynchronous copies, or not coherently */
+	SCREEN_MARK_WRITTEN,       /* written by one bulk copy; a second one is a race */
+	SCREEN_MARK_REDUCED,       /* reduced by bulk copies */
+	SCREEN_MARKS,              /* none */
+};
+
 #define SCREEN_PAGE_SHIFT 16       /* bytes of memory that share a page of entries */
 #define SCREEN_PAGE_WORDS (1u << (SCREEN_PAGE_SHIFT - 2))
-#define SCREEN_PAGE_BYTES (8ull * SCREEN_PAGE_WORDS + 8) /* with its key */
+#define SCREEN_PAGE_UNITS (1u << (SCREEN_PAGE_SHIFT - 4))
+#define SCREEN_MARK_WORDS (SCREEN_PAGE_UNITS / 32) /* of each mark of a page */
+#define SCREEN_PAGE_MARKS (SCREEN_MARKS * SCREEN_MARK_WORDS)
+#define SCREEN_MOST_PAGES 65536u
 #define SCREEN_MOST_BYTES (1u << 18) /* of a copy; shared memory is smaller */
 #define SCREEN_PAGE_HALVES (2 * SCREEN_PAGE_WORDS)
 #define SCREEN_PAGE_SEEN (2 * SCREEN_PAGE_HALVES) /* as many bytes as its entries */
 #define SCREEN_SCAN_PAGES 64u      /* of a block of consan_screen_scan */
 #define SCREEN_PROBES 128u         /* places of the table that are tried for a page */
+
+/* Of a page: its entries, its key, `entered`, its marks, and half of the places of marks, as with edges only
+ * half as many pages are used */
+#define SCREEN_PAGE_BYTES (8ull * SCREEN_PAGE_WORDS + 8 + 4 + 4 * SCREEN_PAGE_MARKS + 2 * SCREEN_PAGE_UNITS)
+
+#ifndef __CUDACC__
+/* Divides a table of SCREEN_PAGE_BYTES for each page, which is zero before each launch. With edges half of
+ * the pages' entries are `seen` of the others. `marked` may have any contents. */
+static inline void screen_use_table(struct screen_job *j, uint64_t at, uint32_t pages, bool edges)
+{
+	j->entry = (uint64_t *)(uintptr_t)at;
+	j->pages = edges ? pages / 2 : pages;
+	j->key = j->entry + (uint64_t)SCREEN_PAGE_WORDS * pages;
+	j->mark = (uint32_t *)(j->key + pages);
+	j->entered = j->mark + (uint64_t)SCREEN_PAGE_MARKS * pages;
+	j->marked = edges ? (uint16_t *)(j->entered + pages) : 0;
+	j->seen = edges ? (uint16_t *)(j->entry + (uint64_t)SCREEN_PAGE_WORDS * j->pages) : 0;
+}
+#endif
 
 /* ---- entries ---- */
 
@@ -147,6 +185,42 @@ DIGEST unsigned long long screen_merge_word(unsigned long long old, unsigned lon
 {
 	return (unsigned long long)screen_merge((uint32_t)(old >> 32), (uint32_t)(add >> 32)) << 32
 		| screen_merge((uint32_t)old, (uint32_t)add);
+}
+
+/* What accesses of this kind to whole units set. */
+DIGEST enum screen_mark screen_mark_of(uint32_t kind)
+{
+	switch (kind) {
+	case SCREEN_NC: case SCREEN_COPY: case SCREEN_LOAD: case SCREEN_TENSOR_LOAD: return SCREEN_MARK_READ;
+	case SCREEN_STORE: case SCREEN_TENSOR_STORE: return SCREEN_MARK_WRITTEN;
+	case SCREEN_REDUCE: case SCREEN_TENSOR_REDUCE: return SCREEN_MARK_REDUCED;
+	default: return SCREEN_MARKS; /* whose thread it was matters */
+	}
+}
+
+/* The entry of a half word with what the marks of its unit stand for. Those of one that is not coherent
+ * stand for a copy: either is only good if nothing writes. */
+DIGEST uint32_t screen_with_marks(uint32_t entry, bool read, bool written, bool reduced)
+{
+	if (read)
+		entry = screen_merge(entry, SCREEN_ASYNC << SCREEN_OWNER | SCREEN_READS);
+	if (written)
+		entry = screen_merge(entry, SCREEN_BULK << SCREEN_OWNER | SCREEN_WRITES);
+	if (reduced)
+		entry = screen_merge(entry, SCREEN_REDUCED << SCREEN_OWNER | SCREEN_WRITES);
+	return entry;
+}
+
+/* Of 32 units without entries, the bits of those with which anything may be wrong. */
+DIGEST uint32_t screen_bad_marks(uint32_t read, uint32_t written, uint32_t reduced)
+{
+	return (read & (written | reduced)) | (written & reduced);
+}
+
+/* Bits of `n` units from this one on, in the word of marks that holds it. */
+DIGEST uint32_t screen_mark_bits(uint32_t unit, uint32_t n)
+{
+	return (n < 32 ? (1u << n) - 1 : ~0u) << (unit & 31);
 }
 
 /* May anything be wrong with the accesses to this half word? */

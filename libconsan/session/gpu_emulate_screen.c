@@ -22,28 +22,25 @@ static uint32_t find_ranges(struct screen_range **to)
 	return (uint32_t)all.n;
 }
 
-#define SCREEN_PAGES 4096u
+#define SCREEN_PAGES 8192u         /* with edges, half of them are used */
 #define SCREEN_EDGES (1u << 16)
 
-/* Memory for entries, places and keys, all of it zero; NULL: there is none. */
-static void *open_table(struct screen_job *j)
+/* All of it is zero. NULL: there is no memory. */
+static void *open_table(struct screen_job *j, bool edges)
 {
-	const uint64_t bytes = SCREEN_PAGES * (2 * SCREEN_PAGE_BYTES);
-	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *table = mmap(NULL, SCREEN_PAGES * SCREEN_PAGE_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (table == MAP_FAILED)
 		return NULL;
-	j->pages = SCREEN_PAGES;
-	j->entry = table;
-	j->key = j->entry + (size_t)SCREEN_PAGES * SCREEN_PAGE_WORDS;
-	j->seen = (void *)(j->key + SCREEN_PAGES);
+	screen_use_table(j, (uintptr_t)table, SCREEN_PAGES, edges);
 	return table;
 }
 
 static void close_table(void *table)
 {
 	if (table)
-		munmap(table, SCREEN_PAGES * (2 * SCREEN_PAGE_BYTES));
+		munmap(table, SCREEN_PAGES * SCREEN_PAGE_BYTES);
 }
 
 /* NULL: the launch is clean; else why it is not known to be. */
@@ -56,17 +53,16 @@ static const char *screen(struct consan *c, struct gpu_launch *g, struct screen_
 	struct screen_job j = { .pool = g->pool, .chunks = g->chunks, .site = sites->word,
 		.tensor = sites->tensor.at, .result = &result };
 	uint32_t n, *digest = gpu_module_site_words(g->module, &n);
-	void *table = open_table(&j);
+	void *table;
 
 	g->edges = gpu_screen_wants_edges(c, g);
+	table = open_table(&j, g->edges);
 	if (g->edges) {
 		*edge = base_alloc(SCREEN_EDGES * sizeof **edge);
 		j.place = gpu_module_places(g->module, &n);
 		j.like = j.place + sites->n;
 		j.edge = *edge;
 		j.most_edges = SCREEN_EDGES;
-	} else {
-		j.seen = NULL;
 	}
 	j.digest = digest;
 	gpu_screen_describe(g, &j, &maps);

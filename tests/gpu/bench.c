@@ -7,9 +7,9 @@
  *   recording  the kernel alone of those, by the GPU's clock
  *   racecheck, synccheck
  *              the wall clock of a run that checks one launch, less a run that checks none
- * A second table has the same of --gpu-global, compared with the default; screen: the kernels that find
- * launches whose accesses to global memory are clean by themselves, by the GPU's clock; clean: how many of
- * the launches are */
+ * A second table has the same of --gpu-global, compared with the default; ours: all kernels of
+ * consan, by the GPU's clock; screen: of these, those that find launches whose accesses to global memory are
+ * clean by themselves; scan: of these, the one that looks at the tables; clean: how many of the launches are */
 #include "tests/common/shell.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ static void first_launches(const char *build, size_t k, const char *options, str
 /* ---- --gpu-global ---- */
 
 /* Of a run with these options: the median time of a first launch, and of a later one */
-struct cost { double recording, first, again, screen; unsigned clean, screened; };
+struct cost { double recording, first, again, ours, screen, scan; unsigned clean, screened; };
 
 static unsigned count(const char *what)
 {
@@ -137,7 +137,9 @@ static struct cost cost_with(const char *build, size_t k, const char *options)
 	run_consan(build, k, 8, options);
 	c.recording = median("'s clock: kernel ");
 	c.again = median(" whole ");
+	c.ours = median(", ours ");
 	c.screen = median(", screen ");
+	c.scan = median("of it scan ");
 	c.screened = count("screen of ");
 	c.clean = count(": clean");
 	first_launches(build, k, options, s);
@@ -152,8 +154,8 @@ static int bench_global(const char *build, const struct cost *default_)
 {
 	int bad = 0;
 
-	printf("\n%-20s %9s %9s %9s %6s %6s %9s %9s %6s %6s %9s\n", "--gpu-global", "recording", "first ms",
-		"default", "x", "limit", "again ms", "default", "x", "clean", "screen");
+	printf("\n%-20s %9s %9s %9s %6s %6s %9s %9s %6s %6s %9s %9s %9s\n", "--gpu-global", "recording", "first ms",
+		"default", "x", "limit", "again ms", "default", "x", "clean", "ours", "screen", "scan");
 	for (size_t k = 0; k < COUNT(work); k++) {
 		const struct cost c = cost_with(build, k, "--gpu-global"), *d = &default_[k];
 		const double first_x = d->first > 0 ? c.first / d->first : 0;
@@ -161,9 +163,9 @@ static int bench_global(const char *build, const struct cost *default_)
 		char clean[16];
 
 		snprintf(clean, sizeof clean, "%u/%u", c.clean, c.screened);
-		printf("%-20s %9.3f %9.3f %9.3f %6.1f %6d %9.3f %9.3f %6.1f %6s %9.3f\n", work[k].name,
+		printf("%-20s %9.3f %9.3f %9.3f %6.1f %6d %9.3f %9.3f %6.1f %6s %9.3f %9.3f %9.3f\n", work[k].name,
 			c.recording, c.first, d->first, first_x, GLOBAL_LIMIT, c.again, d->again, again_x, clean,
-			c.screen);
+			c.ours, c.screen, c.scan);
 		fflush(stdout);
 		bad += !(first_x > 0 && first_x <= GLOBAL_LIMIT && again_x > 0 && again_x <= GLOBAL_LIMIT);
 	}

@@ -11,11 +11,11 @@
 #include "instrument/decode/decode.h"
 #include "libconsan/session/session.h"
 
-enum { CHUNKS = 24, EDGES = 4096, CTAS = 6, THREADS = 64, PAGES = 16, MAPS = 2 };
+enum { CHUNKS = 24, EDGES = 4096, CTAS = 6, THREADS = 64, PAGES = 16, MAPS = 3 };
 
 /* ---- sites ---- */
 
-enum site_number { NO_SITE, SHARED, READ4, READ16, WRITE2, WRITE4, WRITE32, NC1, COPY16, LOAD_SIZE, STORE_48,
+enum site_number { NO_SITE, SHARED, READ4, READ16, WRITE2, WRITE4, WRITE32, NC1, NC16, COPY16, LOAD_SIZE, STORE_48,
 	TENSOR_IN, TENSOR_OUT, STRONG, COPY_SIZED, ITS_SIZE, COPY_UNLESS, ITS_PREDICATE,
 	REDUCE_48, TENSOR_SUM, SITES };
 
@@ -28,7 +28,7 @@ static const struct { uint32_t digest, site; } sites[SITES] = {
 	[READ4] = { GLOBAL, BYTES(SCREEN_READ, 2) }, [READ16] = { GLOBAL, BYTES(SCREEN_READ, 4) },
 	[WRITE2] = { GLOBAL + 1, BYTES(SCREEN_WRITE, 1) }, [WRITE4] = { GLOBAL + 1, BYTES(SCREEN_WRITE, 2) },
 	[WRITE32] = { GLOBAL, BYTES(SCREEN_WRITE, 5) }, [NC1] = { GLOBAL, BYTES(SCREEN_NC, 0) },
-	[COPY16] = { GLOBAL, BYTES(SCREEN_COPY, 4) },
+	[NC16] = { GLOBAL, BYTES(SCREEN_NC, 4) }, [COPY16] = { GLOBAL, BYTES(SCREEN_COPY, 4) },
 	[LOAD_SIZE] = { LANES(3), SCREEN_LOAD }, [STORE_48] = { LANES(2), BYTES(SCREEN_STORE, 48) },
 	[TENSOR_IN] = { LANES(4), BYTES(SCREEN_TENSOR_LOAD, 0) },
 	[TENSOR_OUT] = { LANES(3), BYTES(SCREEN_TENSOR_STORE, 1) },
@@ -45,10 +45,12 @@ static const struct screen_tensor tensors[] = { { 2, 3, { 0 }, 0 }, { 2, 2, { 16
 
 #define AT 0x700000000ull
 
-/* Half words: 40 by 9, in rows of 128 bytes, and 72 by 3 by 4. */
+/* Half words: 40 by 9, in rows of 128 bytes, and in every other of 256; words: 198 by 6, so that a row has
+ * two pieces and ends within a unit. */
 static const struct screen_map maps[MAPS] = {
 	{ 0, AT + 0x20000, { 128 }, { 39, 8 }, { 16, 4 }, { 1, 1 }, 16, 2, 0 },
 	{ 128, AT + 0x30000, { 256 }, { 39, 8 }, { 24, 3 }, { 1, 2 }, 16, 2, 0 },
+	{ 192, AT + 0x37f10, { 1024 }, { 197, 5 }, { 200, 2 }, { 1, 1 }, 32, 2, 0 },
 };
 
 /* ---- pools ---- */
@@ -136,7 +138,7 @@ static bool add_tensor(struct writer *w, enum site_number site, int32_t x, int32
 
 static bool add_random(struct writer *w, uint32_t cta)
 {
-	static const enum site_number access[] = { READ4, READ16, WRITE2, WRITE4, WRITE32, NC1, COPY16, READ4 };
+	static const enum site_number access[] = { READ4, READ16, WRITE2, WRITE4, WRITE32, NC1, COPY16, NC16 };
 	const uint32_t k = draw(12), lanes = draw(3) ? UINT32_MAX : draw(1u << 24) | 1;
 	const uint64_t own = AT + 0x10000 + 0x2000 * cta; /* so that most are of one CTA */
 
@@ -175,6 +177,8 @@ static void fill(struct pool *p, uint32_t chunks, uint32_t most)
 }
 
 /* ---- both versions ---- */
+
+#define TABLE_BYTES (2 * PAGES * SCREEN_PAGE_BYTES)
 
 static bool edges; /* are wanted */
 static uint32_t nedges; /* of the last launch */
@@ -250,14 +254,12 @@ static struct screen_job job_of(const struct pool *p, uint32_t nranges, const st
 	j.map = device(maps, sizeof maps);
 	j.range = range ? device(range, nranges * sizeof *range) : NULL;
 	j.result = device(NULL, sizeof *j.result);
-	j.key = device(NULL, PAGES * sizeof *j.key);
-	j.entry = device(NULL, PAGES * SCREEN_PAGE_WORDS * sizeof *j.entry);
+	screen_use_table(&j, (uintptr_t)device(NULL, TABLE_BYTES), (edges ? 2 : 1) * PAGES, edges);
 	list_chunks(&j, p);
 	if (!edges)
 		return j;
 	j.place = device(place, sizeof place);
 	j.like = device(like, sizeof like);
-	j.seen = device(NULL, PAGES * SCREEN_PAGE_SEEN * sizeof *j.seen);
 	j.edge = device(NULL, EDGES * sizeof *j.edge);
 	j.most_edges = EDGES;
 	return j;
@@ -273,7 +275,6 @@ static void free_job(const struct screen_job *j)
 	if (j->range)
 		consan_free(c, (void *)(uintptr_t)j->range);
 	consan_free(c, j->result);
-	consan_free(c, j->key);
 	consan_free(c, j->entry);
 	consan_free(c, (void *)(uintptr_t)j->digests);
 	consan_free(c, (void *)(uintptr_t)j->many);
@@ -282,7 +283,6 @@ static void free_job(const struct screen_job *j)
 		return;
 	consan_free(c, (void *)(uintptr_t)j->place);
 	consan_free(c, (void *)(uintptr_t)j->like);
-	consan_free(c, j->seen);
 	consan_free(c, j->edge);
 }
 
@@ -296,12 +296,17 @@ static void launch(const struct consan_kernel *k, uint32_t grid, uint32_t block,
 	cr_assert_eq(consan_errors(c), 0, "our own kernels are clean");
 }
 
-static const uint64_t *page(const struct screen_job *j, uint64_t key)
+/* Do both have the same of page k of the first? */
+static bool same_page(const struct screen_job *a, const struct screen_job *b, uint32_t k)
 {
-	for (uint32_t k = 0; k < PAGES; k++)
-		if (j->key[k] == key)
-			return j->entry + (size_t)k * SCREEN_PAGE_WORDS;
-	return NULL;
+	for (uint32_t i = 0; i < PAGES; i++)
+		if (b->key[i] == a->key[k])
+			return a->entered[k] == b->entered[i]
+				&& !memcmp(b->entry + (size_t)i * SCREEN_PAGE_WORDS,
+				a->entry + (size_t)k * SCREEN_PAGE_WORDS, SCREEN_PAGE_WORDS * sizeof *a->entry)
+				&& !memcmp(b->mark + (size_t)i * SCREEN_PAGE_MARKS,
+				a->mark + (size_t)k * SCREEN_PAGE_MARKS, SCREEN_PAGE_MARKS * sizeof *a->mark);
+	return false;
 }
 
 static void expect_same_tables(const struct screen_job *a, const struct screen_job *b, uint32_t number)
@@ -309,12 +314,9 @@ static void expect_same_tables(const struct screen_job *a, const struct screen_j
 	unsigned pages[2] = { 0 };
 
 	for (uint32_t k = 0; k < PAGES; k++) {
-		const uint64_t *of_b = a->key[k] ? page(b, a->key[k]) : NULL;
-
 		pages[0] += a->key[k] != 0;
 		pages[1] += b->key[k] != 0;
-		cr_assert(!a->key[k] || (of_b && !memcmp(of_b, a->entry + (size_t)k * SCREEN_PAGE_WORDS,
-			SCREEN_PAGE_WORDS * sizeof *of_b)), "%u: page 0x%llx", number, (unsigned long long)a->key[k]);
+		cr_assert(!a->key[k] || same_page(a, b, k), "%u: page 0x%llx", number, (unsigned long long)a->key[k]);
 	}
 	cr_assert_eq(pages[0], pages[1]);
 }
@@ -341,6 +343,15 @@ static uint32_t expect_same_edges(const struct screen_job *a, const struct scree
 	return n;
 }
 
+/* The table, but for what may have any contents, is ready for the next launch. */
+static void expect_empty(const struct screen_job *j)
+{
+	const char *end = edges ? (const char *)j->marked : (const char *)(j->entered + PAGES);
+
+	for (const char *at = (const char *)j->entry; at < end; at++)
+		cr_assert_eq(*at, 0);
+}
+
 /* What both say: 0 or the reasons, of which one is enough to end the GPU's version. */
 static uint32_t screen_both(const struct pool *p, uint32_t nranges, const struct screen_range *range,
 	uint32_t number)
@@ -364,12 +375,7 @@ static uint32_t screen_both(const struct pool *p, uint32_t nranges, const struct
 	if (edges && !why && !gpu.result->why)
 		nedges = expect_same_edges(&gpu, &host, nranges);
 	memcpy(last, edges ? gpu.edge : last, sizeof last);
-	for (uint32_t k = 0; edges && k < PAGES * SCREEN_PAGE_SEEN; k++)
-		cr_assert_eq(gpu.seen[k], 0);
-	for (uint32_t k = 0; k < PAGES; k++)
-		cr_assert_eq(gpu.key[k], 0);
-	for (uint32_t k = 0; k < PAGES * SCREEN_PAGE_WORDS; k++)
-		cr_assert_eq(gpu.entry[k], 0);
+	expect_empty(&gpu);
 	free_job(&gpu);
 	free_job(&host);
 	return why;
@@ -414,6 +420,14 @@ static const struct known { struct one one[2]; uint32_t why; } known[] = {
 	{ { { WRITE4, ~0u, 0, 0, 0, 0 }, { READ4, 1, 512, 0, 0, 0 } }, SCREEN_RACE }, /* lanes meet */
 	{ { { WRITE4, 1, 0, 0, 0, 4 }, { COPY16, 1, 0, 0, 0, 16 } }, SCREEN_RACE },
 	{ { { COPY16, ~0u, 0, 0, 0, 16 }, { COPY16, ~0u, 0, 1, 1, 16 } }, 0 },
+	{ { { NC16, ~0u, 0, 0, 0, 16 }, { COPY16, ~0u, 256, 1, 1, 16 } }, 0 },
+	{ { { NC16, 1, 0, 0, 0, 16 }, { READ4, 1, 4, 0, 0, 4 } }, 0 },
+	{ { { NC16, 1, 16, 0, 0, 16 }, { WRITE4, 1, 28, 0, 0, 4 } }, SCREEN_RACE },  /* its own thread */
+	{ { { WRITE2, 1, 30, 0, 0, 2 }, { COPY16, 1, 16, 0, 0, 16 } }, SCREEN_RACE },
+	{ { { WRITE2, 1, 32, 0, 0, 2 }, { COPY16, 1, 16, 0, 0, 16 } }, 0 },
+	{ { { COPY16, 1, 32, 0, 0, 16 }, { STORE_48, 1, 0, 0, 0, 0 } }, SCREEN_RACE },
+	{ { { COPY16, 1, 48, 0, 0, 16 }, { STORE_48, 1, 0, 0, 0, 0 } }, 0 },
+	{ { { COPY16, 1, 32, 0, 0, 16 }, { REDUCE_48, 1, 0, 0, 0, 0 } }, SCREEN_RACE },
 	{ { { WRITE4, 1, 0, 0, 0, 4 }, { NC1, 1, 2, 0, 0, 1 } }, SCREEN_RACE }, /* not coherent */
 	{ { { WRITE4, 1, 0x7ffc, 0, 0, 4 }, { READ4, 1, 0, 0, 0, 4 } }, 0 },
 	{ { { WRITE4, 3, 0x7ffc, 0, 0, 4 }, { READ4, 1, 0, 0, 0, 4 } }, SCREEN_OUTSIDE },
@@ -479,6 +493,10 @@ static const struct box { enum site_number site[2]; int32_t x[2], y[2]; uint32_t
 	{ { TENSOR_IN, TENSOR_OUT }, { -8, 0 }, { -2, 0 }, { 0, 0 }, 0 },
 	{ { TENSOR_IN, TENSOR_OUT }, { 4, 0 }, { 0, 0 }, { 0, 0 }, SCREEN_MAP },
 	{ { TENSOR_IN, TENSOR_OUT }, { 40, 0 }, { 0, 9 }, { 0, 0 }, 0 },            /* beside the tensor */
+	{ { TENSOR_IN, TENSOR_IN }, { 0, 24 }, { 0, 1 }, { 2, 2 }, 0 },             /* ends within a unit */
+	{ { TENSOR_IN, TENSOR_OUT }, { 0, 0 }, { 0, 2 }, { 2, 2 }, 0 },
+	{ { TENSOR_IN, TENSOR_OUT }, { 0, 0 }, { 1, 2 }, { 2, 2 }, SCREEN_RACE },
+	{ { TENSOR_OUT, TENSOR_OUT }, { 0, 0 }, { 3, 4 }, { 2, 2 }, SCREEN_RACE },
 };
 
 Test(screen, boxes, .timeout = 120)
