@@ -33,7 +33,8 @@
  *      global:  the same with addresses of 64 bits
  *      lanes:   the words of each lane, lowest lane first; affine: all lanes have the same
  *               words, which are stored once
- *      uniform: the leader's words */
+ *      uniform: the leader's words
+ *    A record may stand for several accesses (PHASE_GROUP): its class is that of its site. */
 #ifndef CONSAN_INSTRUMENT_RECORD_H
 #define CONSAN_INSTRUMENT_RECORD_H
 

@@ -472,6 +472,31 @@ static void compare_with_leader(struct text *t, const struct hook *h)
 	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
 }
 
+unsigned hook_lane_words(unsigned words)
+{
+	return words < 3 ? words : (words + 1) & ~1u;
+}
+
+/* Several words at a time where each lane's words begin at a multiple of their size. */
+static void store_words(struct text *t, const struct hook *h)
+{
+	const char *guard = h->often_uniform ? "@%cs_q " : "", *p = h->prefix;
+
+	for (unsigned k = 0; k < h->words;)
+		if (h->words % 4 == 0) {
+			text_printf(t, "\t%sst.global.v4.b32 [%%cs_e+%u], {%s%u, %s%u, %s%u, %s%u};\n", guard,
+				16 + 4 * k, p, k, p, k + 1, p, k + 2, p, k + 3);
+			k += 4;
+		} else if (h->words % 2 == 0) {
+			text_printf(t, "\t%sst.global.v2.b32 [%%cs_e+%u], {%s%u, %s%u};\n", guard,
+				16 + 4 * k, p, k, p, k + 1);
+			k += 2;
+		} else {
+			text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", guard, 16 + 4 * k, p, k);
+			k++;
+		}
+}
+
 /* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
  * once where they are the same. */
 static void record_lanes(struct text *t, const struct hook *h)
@@ -497,9 +522,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 	if (h->often_uniform)
 		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
 			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
-	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n",
-			h->often_uniform ? "@%cs_q " : "", 16 + 4 * k, h->prefix, k);
+	store_words(t, h);
 	sync_with_leader(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }

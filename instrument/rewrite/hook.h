@@ -46,6 +46,9 @@ struct hook {
 				      sets it */
 };
 void hook_record(struct text *t, const struct hook *h);
+/* The words of a lane that has to record this many: with others that have no meaning, if stores of several
+ * words at a time need these. */
+unsigned hook_lane_words(unsigned words);
 /* Prints the functions that were called. */
 void hook_functions(struct text *t, const struct hook_functions *all);
 void hook_functions_free(struct hook_functions *all);
