@@ -220,12 +220,11 @@ static bool add_value(const struct finder *w, struct group *g, const struct ptx_
 /* Accesses that order nothing, and whose record has only operands. */
 static bool may_be_member(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	if (i->op != OP_ldmatrix && i->op != OP_ld && i->op != OP_cp_async)
+	if (i->op != OP_ldmatrix && i->op != OP_ld && i->op != OP_cp_async && i->op != OP_cp_async_commit_group)
 		return false;
 	return i->guard == PTX_NO_REG && i->text_len && plan_of(f, i, p) && p->before && !p->after && !p->sync &&
 		!p->generic && !p->window && !p->test && !p->remote && !p->poll && !p->waits && !p->conflicts &&
-		p->nvalues && p->nvalues <= REWRITE_PARTS &&
-		(p->class == PLAN_ADDRESS || p->class == PLAN_LANES);
+		p->nvalues <= REWRITE_PARTS && p->class != PLAN_UNIFORM;
 }
 
 static bool add_member(const struct finder *w, struct group *g, uint32_t k, const struct plan *p)
@@ -270,5 +269,5 @@ bool group_find(const struct ptx_func *f, const uint32_t *scope, uint32_t at, bo
 			break;
 		}
 	}
-	return g->nmembers > 1;
+	return g->nmembers > 1 && g->nwords;
 }
