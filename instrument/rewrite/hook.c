@@ -636,6 +636,8 @@ static void print_function(struct text *t, const struct hook *h)
 		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
+	if (h->diverged)           /* a function of its own: see diverge.h */
+		text_printf(t, "\t// diverged\n");
 	record_by_site(t, h);
 	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
 		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
