@@ -1,5 +1,6 @@
-/* diverge: see diverge.h. A register differs between lanes if it is made from the lane's number, from
- * memory or from another such register. A branch on one separates lanes until its post-dominator. */
+/* diverge: see diverge.h. A register differs between lanes if it is made from the lane's number,
+ * from memory or from another such register. A branch on one separates lanes until its
+ * post-dominator. */
 #include "diverge.h"
 
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static bool makes_difference(const struct ptx_insn *i, const bool *differs)
 {
 	const enum ptx_effect effect = ptx_effect_of(i->op);
 
-	if (i->op == OP_vote_sync || i->op == OP_redux_sync || (i->op == OP_shfl_sync && ptx_has(i, MOD_idx)))
+	if (i->op == OP_vote_sync || i->op == OP_redux_sync ||
+			(i->op == OP_shfl_sync && ptx_has(i, MOD_idx)))
 		return false;
 	if ((effect == EF_READ && ptx_space_of(i, 0) != PS_param && ptx_space_of(i, 0) != PS_const) ||
 			effect == EF_RMW || effect == EF_MBARRIER || effect == EF_WARP || i->op == OP_call)
@@ -76,7 +78,8 @@ static bool *find_differing(const struct ptx_func *f)
 }
 
 /* The blocks from the end of this one to its post-dominator. */
-static void mark_region(const struct ptx_func *f, uint32_t block, uint32_t *todo, bool *seen, bool *diverged)
+static void mark_region(const struct ptx_func *f, uint32_t block, uint32_t *todo, bool *seen,
+	bool *diverged)
 {
 	const struct ptx_block *all = f->cfg->block;
 	uint32_t n = 0;
@@ -110,7 +113,8 @@ bool *diverge_find(const struct ptx_func *f)
 
 		if (!f->entry)
 			diverged[k] = true; /* its callers are not looked at */
-		else if (ptx_effect_of(last->op) == EF_CONTROL && last->guard != PTX_NO_REG && differs[last->guard])
+		else if (ptx_effect_of(last->op) == EF_CONTROL && last->guard != PTX_NO_REG &&
+				differs[last->guard])
 			mark_region(f, k, todo, seen, diverged);
 	}
 	free(differs);

@@ -1,7 +1,7 @@
-/* group: see group.h. The record is written before the first access, as an operand that is not valid may
- * stop the GPU. So what computes the other operands is moved there, which changes no result: only
- * instructions that do nothing but compute registers are moved, past others that do not use these.
- * An address that is another one plus a constant needs no word of its own. */
+/* group: see group.h. The record is written before the first access, as an operand that is not
+ * valid may stop the GPU. So what computes the other operands is moved there, which changes no
+ * result: only instructions that do nothing but compute registers are moved, past others that do
+ * not use these. An address that is another one plus a constant needs no word of its own. */
 #include "group.h"
 
 #include <ctype.h>
@@ -22,7 +22,8 @@ struct finder {
 /* ---- scopes ---- */
 
 /* The braces and declarations between two statements. */
-static void pass_text(const char *s, const char *end, uint32_t *stack, unsigned *depth, uint32_t *number)
+static void pass_text(const char *s, const char *end, uint32_t *stack, unsigned *depth,
+	uint32_t *number)
 {
 	for (; s < end; s++) {
 		if (s[0] == '/' && s[1] == '/') {
@@ -111,15 +112,16 @@ static uint32_t last_writer(const struct finder *w, uint32_t reg, uint32_t end)
 /* Only computes one register. */
 static bool is_movable(const struct finder *w, const struct ptx_insn *i)
 {
-	if (i->guard != PTX_NO_REG || !i->noperands || i->operand[0].kind != PO_REG || i->operand[0].elem ||
-			ptx_written(i) != 1 || !i->text_len || w->scope[i - w->f->insn] != w->scope[w->at])
+	if (i->guard != PTX_NO_REG || !i->noperands || i->operand[0].kind != PO_REG ||
+			i->operand[0].elem || ptx_written(i) != 1 || !i->text_len ||
+			w->scope[i - w->f->insn] != w->scope[w->at])
 		return false;
 	for (unsigned k = 1; k < i->noperands; k++)
 		if ((i->operand[k].kind != PO_REG && i->operand[k].kind != PO_IMM) || i->operand[k].elem)
 			return false;
 	switch ((enum ptx_op)i->op) {
-	case OP_add: case OP_sub: case OP_mul: case OP_mad: case OP_shl: case OP_shr: case OP_and: case OP_or:
-	case OP_xor: case OP_not: case OP_mov: case OP_selp: case OP_setp: case OP_min: case OP_max:
+	case OP_add: case OP_sub: case OP_mul: case OP_mad: case OP_shl: case OP_shr: case OP_and:
+	case OP_or: case OP_xor: case OP_not: case OP_mov: case OP_selp: case OP_setp: case OP_min: case OP_max:
 	case OP_lop3: case OP_bfe: case OP_bfi: case OP_prmt: case OP_cvt:
 		return true;
 	default:
@@ -146,7 +148,8 @@ static bool adds_constant(const struct ptx_func *f, const struct ptx_insn *i)
 /* Replaces a register by the one from which constants after the first member make it. */
 static uint32_t follow(const struct finder *w, uint32_t *reg, int64_t *add, uint32_t end)
 {
-	for (uint32_t k; (k = last_writer(w, *reg, end)) < end && adds_constant(w->f, &w->f->insn[k]); end = k) {
+	for (uint32_t k; (k = last_writer(w, *reg, end)) < end &&
+			adds_constant(w->f, &w->f->insn[k]); end = k) {
 		*reg = w->f->insn[k].operand[1].reg;
 		*add += w->f->insn[k].operand[2].imm;
 	}
@@ -189,8 +192,8 @@ static bool same_word(const struct ptx_operand *a, const struct ptx_operand *b)
 }
 
 /* Finds the word for a value of the instruction k, or adds one. */
-static bool add_value(const struct finder *w, struct group *g, const struct ptx_operand *o, uint8_t kind,
-	uint32_t k, struct rewrite_part *part)
+static bool add_value(const struct finder *w, struct group *g, const struct ptx_operand *o,
+	uint8_t kind, uint32_t k, struct rewrite_part *part)
 {
 	struct ptx_operand want = *o;
 	uint32_t end = k;
@@ -220,10 +223,12 @@ static bool add_value(const struct finder *w, struct group *g, const struct ptx_
 /* Accesses that order nothing, and whose record has only operands. */
 static bool may_be_member(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 {
-	if (i->op != OP_ldmatrix && i->op != OP_ld && i->op != OP_cp_async && i->op != OP_cp_async_commit_group)
+	if (i->op != OP_ldmatrix && i->op != OP_ld && i->op != OP_cp_async &&
+			i->op != OP_cp_async_commit_group)
 		return false;
-	return i->guard == PTX_NO_REG && i->text_len && plan_of(f, i, p) && p->before && !p->after && !p->sync &&
-		!p->generic && !p->window && !p->test && !p->remote && !p->poll && !p->waits && !p->conflicts &&
+	return i->guard == PTX_NO_REG && i->text_len && plan_of(f, i, p) && p->before &&
+		!p->after && !p->sync && !p->generic && !p->window && !p->test && !p->remote &&
+		!p->poll && !p->waits && !p->conflicts &&
 		p->nvalues <= REWRITE_PARTS && p->class != PLAN_UNIFORM;
 }
 
@@ -247,11 +252,13 @@ static bool ends_group(const struct ptx_func *f, const struct ptx_insn *i, bool 
 {
 	struct plan p;
 
-	return i->op == OP_call || ptx_effect_of(i->op) == EF_CONTROL || plan_of(f, i, &p) || plan_rank_of(i, &p) ||
-		ptx_effect_of(i->op) == EF_WGMMA || (global && (plan_global_of(f, i, &p) || plan_heap_at(f, i)));
+	return i->op == OP_call || ptx_effect_of(i->op) == EF_CONTROL || plan_of(f, i, &p) ||
+		plan_rank_of(i, &p) || ptx_effect_of(i->op) == EF_WGMMA ||
+		(global && (plan_global_of(f, i, &p) || plan_heap_at(f, i)));
 }
 
-bool group_find(const struct ptx_func *f, const uint32_t *scope, uint32_t at, bool global, struct group *g)
+bool group_find(const struct ptx_func *f, const uint32_t *scope, uint32_t at, bool global,
+	struct group *g)
 {
 	const struct ptx_block *b = &f->cfg->block[f->cfg->block_of[at]];
 	const struct finder w = { .f = f, .scope = scope, .at = at };
@@ -262,7 +269,8 @@ bool group_find(const struct ptx_func *f, const uint32_t *scope, uint32_t at, bo
 	for (uint32_t k = at; k < end && g->nmembers < GROUP_MEMBERS; k++) {
 		const struct ptx_insn *i = &f->insn[k];
 
-		if (may_be_member(f, i, &p) && scope[k] == scope[at] && !(global && plan_global_of(f, i, &side))) {
+		if (may_be_member(f, i, &p) && scope[k] == scope[at] &&
+				!(global && plan_global_of(f, i, &side))) {
 			if (!add_member(&w, g, k, &p))
 				break;
 		} else if (k == at || ends_group(f, i, global)) {
