@@ -14,18 +14,10 @@ void emit(struct dcluster *c, const struct event *e)
 		c->sink->event(c->sink, e);
 }
 
-void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
+static void decode_one(struct dcluster *c, uint32_t warp, const struct record *r)
 {
 	const struct rewrite_site *s = record_site(c, r->site);
 
-	if (c->stopped || refused_torn(c, warp, r))
-		return;
-	if (s->phase == PHASE_TOKEN) {
-		note_token(c, warp, r);
-		return;
-	}
-	if (c->seen)
-		hang_note(c, warp, r);
 	if (c->registers && s->phase != PHASE_FAILED && s->phase != PHASE_REMOTE
 			&& s->phase != PHASE_FOREIGN && s->func == c->job->l->func->func)
 		emit_path_uses(c, warp, s->insn, r->lanes);
@@ -94,6 +86,75 @@ void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
 	case EF_COUNT:
 		break;
 	}
+}
+
+/* ---- groups (group.h in rewrite/) ---- */
+
+static uint32_t group_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word)
+{
+	return c->job->info[r->site].plan.class == PLAN_ADDRESS ? r->words[lane] : record_word(c, r, lane, word);
+}
+
+/* The record that a member would have. buffer: REWRITE_PARTS words for each lane. */
+static struct record member_record(const struct dcluster *c, const struct record *r, uint32_t site,
+	uint32_t *buffer)
+{
+	const struct rewrite_part *part = record_site(c, site)->value;
+	const struct site_info *info = &c->job->info[site];
+	struct record m = *r;
+
+	m.site = site;
+	if (r->affine) {
+		m.base += part->add;
+		return m;
+	}
+	m.words = buffer;
+	for EACH_LANE(l, r->lanes) {
+		if (info->plan.class == PLAN_ADDRESS) {
+			buffer[l] = group_word(c, r, l, part->word) + part->add;
+			continue;
+		}
+		for (unsigned v = 0; v < info->lane_words; v++)
+			*buffer++ = group_word(c, r, l, part[v].word) + part[v].add;
+	}
+	return m;
+}
+
+static void decode_group(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const uint32_t first = r->site + 1, end = first + record_site(c, r->site)->nmembers;
+	struct record last = *r;
+
+	last.site = end - 1;
+	if (c->seen)
+		hang_note(c, warp, &last);
+	for (uint32_t site = first; site < end && !c->stopped; site++) {
+		uint32_t buffer[32 * REWRITE_PARTS];
+		const struct record m = member_record(c, r, site, buffer);
+
+		if (!__atomic_load_n(&c->job->seen[site], __ATOMIC_RELAXED))
+			__atomic_store_n(&c->job->seen[site], 1, __ATOMIC_RELAXED);
+		decode_one(c, warp, &m);
+	}
+}
+
+void decode_record(struct dcluster *c, uint32_t warp, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+
+	if (c->stopped || refused_torn(c, warp, r))
+		return;
+	if (s->phase == PHASE_TOKEN) {
+		note_token(c, warp, r);
+		return;
+	}
+	if (s->phase == PHASE_GROUP) {
+		decode_group(c, warp, r);
+		return;
+	}
+	if (c->seen)
+		hang_note(c, warp, r);
+	decode_one(c, warp, r);
 }
 
 /* ---- clusters ---- */

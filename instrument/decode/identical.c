@@ -72,6 +72,10 @@ void decode_site_words(const struct rewrite *code, uint32_t *word)
 			word[k] = global_word(s);
 			continue;
 		}
+		if (s->phase == PHASE_GROUP) {
+			word[k] = s->lane_words | (uint32_t)s->class << 12;
+			continue;
+		}
 		if (s->phase == PHASE_RANK)
 			plan_rank_of(s->insn, &p);
 		else if (s->phase == PHASE_TOKEN)

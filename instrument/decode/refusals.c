@@ -41,6 +41,18 @@ static bool may_be_torn(const struct dcluster *c, uint32_t warp, const struct re
 		!(r->affine && c->job->info[r->site].plan.class != PLAN_LANES);
 }
 
+/* The first value of each member is an address. */
+static bool torn_group(const struct dcluster *c, const struct record *r)
+{
+	const struct rewrite_site *s = record_site(c, r->site);
+
+	for (unsigned k = 1; k <= s->nmembers; k++)
+		for EACH_LANE(l, r->lanes)
+			if (!(s->class == PLAN_ADDRESS ? r->words[l] : record_word(c, r, l, s[k].value[0].word)))
+				return true;
+	return false;
+}
+
 /* An address of 0 means that it was not written. */
 bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *r)
 {
@@ -48,6 +60,8 @@ bool refused_torn(const struct dcluster *c, uint32_t warp, const struct record *
 
 	if (!may_be_torn(c, warp, r) || record_site(c, r->site)->phase == PHASE_BATCH)
 		return false;
+	if (record_site(c, r->site)->phase == PHASE_GROUP)
+		return torn_group(c, r);
 	for (unsigned k = 0; k < p->nvalues; k++)
 		if (p->value[k].kind == VAL_SHARED)
 			for EACH_LANE(l, r->lanes)

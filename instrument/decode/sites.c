@@ -13,6 +13,11 @@ static void describe_sites(const struct rewrite *code, struct site_info *info,
 		struct site_info *i = &info[k];
 
 		i->phase = s->phase;
+		if (s->phase == PHASE_GROUP) {
+			i->plan.class = s->class;
+			i->lane_words = s->lane_words;
+			continue;
+		}
 		if (s->phase == PHASE_GLOBAL || s->phase == PHASE_GLOBAL_AFTER)
 			plan_global_of(s->func, s->insn, &i->plan);
 		else if (s->phase == PHASE_RANK)
@@ -70,7 +75,7 @@ uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen)
 	for (size_t k = 1; k < code->site.n; k++) {
 		const struct rewrite_site *s = &code->site.at[k];
 
-		if (!seen[k])
+		if (!seen[k] || s->phase == PHASE_GROUP)
 			continue;
 		if (s->phase == PHASE_BATCH)
 			n += s->nbatch;

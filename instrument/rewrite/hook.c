@@ -14,6 +14,7 @@
  * lane's value, %cs_same whether all lanes have it. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,8 +287,12 @@ static void skip_without_pool(struct text *t, const struct hook *h)
 }
 
 /* Finds which of the lanes in cs_m leads them. */
-static void find_leader(struct text *t)
+static void find_leader(struct text *t, const struct hook *h)
 {
+	if (h->single) {
+		text_printf(t, "\tsetp.eq.u32 %%cs_lead, 0, 0;\n");
+		return;
+	}
 	text_printf(t,
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
@@ -302,14 +307,22 @@ static void find_leader(struct text *t)
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
-		"\tmov.b32 %%cs_k, 0;\n"
+		"\tmov.b32 %%cs_k, -1;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
-		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n", h->module, h->module);
+	if (h->clusters)
+		text_printf(t,
+			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+32];\n"
+			"\tmov.u32 %%cs_h, %%clusterid.x;\n\tmov.u32 %%cs_o, %%clusterid.y;\n"
+			"\tadd.u32 %%cs_h, %%cs_h, %%cs_o;\n\tand.b32 %%cs_h, %%cs_h, %%cs_u;\n"
+			"\tmad.wide.u32 %%cs_e, %%cs_h, %u, %%cs_e;\n", h->module, RECORD_TICKET_BYTES);
+	text_printf(t,
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
-		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
-		"\t@%%cs_q fence.acq_rel.cta;\n", h->module, h->module);
+		"\tadd.u32 %%cs_k, %%cs_k, 1;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n"
+		"\t@%%cs_q fence.acq_rel.cta;\n");
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -472,10 +485,53 @@ static void compare_with_leader(struct text *t, const struct hook *h)
 	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
 }
 
+unsigned hook_lane_words(unsigned words)
+{
+	return words < 3 ? words : (words + 1) & ~1u;
+}
+
+/* Several words at a time where each lane's words begin at a multiple of their size. */
+static void store_words(struct text *t, const struct hook *h)
+{
+	const char *guard = h->often_uniform ? "@%cs_q " : "", *p = h->prefix;
+
+	for (unsigned k = 0; k < h->words;)
+		if (h->words % 4 == 0) {
+			text_printf(t, "\t%sst.global.v4.b32 [%%cs_e+%u], {%s%u, %s%u, %s%u, %s%u};\n", guard,
+				16 + 4 * k, p, k, p, k + 1, p, k + 2, p, k + 3);
+			k += 4;
+		} else if (h->words % 2 == 0) {
+			text_printf(t, "\t%sst.global.v2.b32 [%%cs_e+%u], {%s%u, %s%u};\n", guard,
+				16 + 4 * k, p, k, p, k + 1);
+			k += 2;
+		} else {
+			text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", guard, 16 + 4 * k, p, k);
+			k++;
+		}
+}
+
+/* As record_lanes() does for one lane, without what lanes do together. */
+static void record_one_lane(struct text *t, const struct hook *h)
+{
+	char units[16];
+
+	snprintf(units, sizeof units, "%u", 1 + (h->words + 3) / 4);
+	reserve(t, h, units);
+	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n", h->word, h->often_uniform ? RECORD_AFFINE : 0);
+	header(t, h);
+	text_printf(t, "\tsetp.eq.u32 %%cs_q, 0, 0;\n");
+	store_words(t, h);
+	text_printf(t, "\tadd.u32 %%cs_pos, %%cs_pos, %s;\n", units);
+}
+
 /* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
  * once where they are the same. */
 static void record_lanes(struct text *t, const struct hook *h)
 {
+	if (h->single) {
+		record_one_lane(t, h);
+		return;
+	}
 	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %s;\n", h->word);
 	if (h->often_uniform) {
 		compare_with_leader(t, h);
@@ -497,9 +553,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 	if (h->often_uniform)
 		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
 			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
-	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n",
-			h->often_uniform ? "@%cs_q " : "", 16 + 4 * k, h->prefix, k);
+	store_words(t, h);
 	sync_with_leader(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
@@ -509,7 +563,7 @@ static void record_lanes_of_site(struct text *t, const struct hook *h)
 {
 	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
 
-	find_leader(t);
+	find_leader(t, h);
 	if (!address && h->sync)
 		ticket(t, h);
 	else if (!address)
@@ -543,12 +597,20 @@ static void record_in_place(struct text *t, const struct hook *h)
  * follows, but not so of another mask, for which it adds code: so there are two copies. */
 static void record_by_site(struct text *t, const struct hook *h)
 {
-	struct hook each = *h;
+	struct hook each = *h, single = *h;
 
 	each.label++;
+	single.label += 2;
+	single.single = h->class == PLAN_LANES && h->sync; /* often done by one elected lane */
 	skip_without_pool(t, h);
+	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
+	if (single.single) {
+		text_printf(t, "\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+			"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSM%u;\n", h->label);
+		record_lanes_of_site(t, &single);
+		text_printf(t, "\tbra $CSZ%u;\n$CSM%u:\n", h->label, h->label);
+	}
 	text_printf(t,
-		"\tactivemask.b32 %%cs_m;\n"
 		"\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
 		"\t@%%cs_q bra $CSO%u;\n"
 		"\tmatch.any.sync.b32 %%cs_t, %%cs_site, %%cs_m;\n"
@@ -574,6 +636,8 @@ static void print_function(struct text *t, const struct hook *h)
 		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
+	if (h->diverged)           /* a function of its own: see diverge.h */
+		text_printf(t, "\t// diverged\n");
 	record_by_site(t, h);
 	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
 		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");

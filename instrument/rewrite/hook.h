@@ -30,6 +30,7 @@ struct hook {
 	unsigned words;
 	const char *prefix;
 	bool sync;
+	bool clusters;             /* the kernel may have clusters */
 	bool always;               /* a kernel runs only if there is a pool */
 	bool in_place;             /* a wgmma may be in flight: no function is called */
 	struct hook_functions *functions;
@@ -40,12 +41,17 @@ struct hook {
 	unsigned reserve;          /* units that other hooks leave free in a chunk, so that a
 				      record under `pending` rarely needs a new one */
 	bool often_uniform;        /* PLAN_LANES: lanes often have the same words */
+	bool diverged;             /* lanes may have gone different ways (diverge.h) */
+	bool single;               /* one lane records; hook_record() sets it */
 	struct conflict conflict;  /* a plain store */
 	unsigned label, module;
 	const char *word;          /* the site's part of word 0, a number or a register; hook_record()
 				      sets it */
 };
 void hook_record(struct text *t, const struct hook *h);
+/* The words of a lane that has to record this many: with others that have no meaning, if stores of several
+ * words at a time need these. */
+unsigned hook_lane_words(unsigned words);
 /* Prints the functions that were called. */
 void hook_functions(struct text *t, const struct hook_functions *all);
 void hook_functions_free(struct hook_functions *all);

@@ -13,7 +13,12 @@ enum site_phase {
 	PHASE_TOKEN,               /* plan_token_of() */
 	PHASE_REMOTE,              /* plan.remote */
 	PHASE_FOREIGN,             /* an indirect call of a function of another module */
+	PHASE_GROUP,               /* one record for the accesses of the sites that follow (group.h) */
 };
+
+/* A value of a member of a group: a word of the record, to which a constant is added. */
+struct rewrite_part { uint8_t word; uint32_t add; };
+#define REWRITE_PARTS 2
 
 /* What a record's site number stands for. */
 struct rewrite_site {
@@ -23,6 +28,10 @@ struct rewrite_site {
 	 * collectives that follow and have no record of their own */
 	uint32_t batch, nbatch;
 	uint8_t phase;             /* enum site_phase */
+	/* PHASE_GROUP: the sites that follow and have no record of their own, the class of the record and
+	 * the words of each lane. Of such a site: where its values are */
+	uint8_t nmembers, class, lane_words;
+	struct rewrite_part value[REWRITE_PARTS];
 };
 
 /* A plain instruction that uses registers of a wgmma. It is not recorded: its place in the

@@ -53,10 +53,10 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
 }
 
-static void write_record(struct writer *w, const struct plan *p, uint32_t site)
+static void write_words(struct writer *w, const struct plan *p, unsigned words, uint32_t site)
 {
-	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = plan_words(p),
-		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
+	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
+		.prefix = "%cs_v", .sync = p->sync, .clusters = w->r->module->sm >= 90, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
 		.in_place = w->inflight, .functions = w->functions, .drains = w->r->drains };
 
@@ -64,6 +64,8 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
+	/* threads often exit where lanes have diverged, and nothing is gained there */
+	h.diverged = h.exits || w->diverged[w->f->cfg->block_of[w->r->site.at[site].insn - w->f->insn]];
 	hook_record(&w->out, &h);
 	if (w->tests && p->sync && !p->test) /* after a synchronization, a wait that fails again
 						is recorded again */
@@ -71,6 +73,11 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 	if (w->polls && !p->poll)  /* after any other record, the same value may have been stored
 				      again */
 		text_printf(&w->out, "\tmov.b32 %%cs_polled, 0;\n");
+}
+
+static void write_record(struct writer *w, const struct plan *p, uint32_t site)
+{
+	write_words(w, p, plan_words(p), site);
 }
 
 static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const struct plan *p,
@@ -437,6 +444,70 @@ static void write_heap(struct writer *w, const struct ptx_insn *i, const struct 
 		write_original(w, i);
 }
 
+/* ---- groups of accesses (group.h) ---- */
+
+static void add_group_sites(struct writer *w, const struct group *g, const struct plan *p, unsigned words)
+{
+	const uint32_t group = add_site(w, &w->f->insn[g->member[0].at], PHASE_GROUP);
+	struct rewrite_site *s = &w->r->site.at[group];
+
+	s->nmembers = (uint8_t)g->nmembers;
+	s->class = p->class;
+	s->lane_words = (uint8_t)words;
+	for (unsigned k = 0; k < g->nmembers; k++) {
+		const uint32_t site = add_site(w, &w->f->insn[g->member[k].at], PHASE_BEFORE);
+
+		memcpy(w->r->site.at[site].value, g->member[k].value, sizeof g->member[k].value);
+	}
+}
+
+static void write_group(struct writer *w, const struct group *g)
+{
+	struct plan p = { .class = g->nwords == 1 && g->word[0].kind == VAL_SHARED ? PLAN_ADDRESS : PLAN_LANES };
+	const unsigned words = hook_lane_words(g->nwords);
+	const uint32_t site = (uint32_t)w->r->site.n;
+
+	for (unsigned k = 0; k < g->nmoves; k++) {
+		write_original(w, &w->f->insn[g->move[k]]);
+		w->written[g->move[k]] = WRITTEN_ALL;
+	}
+	for (unsigned k = 0; k < g->nmembers; k++)
+		w->written[g->member[k].at] = WRITTEN_RECORD;
+	add_group_sites(w, g, &p, words);
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, words);
+	for (unsigned k = 0; k < words; k++) {
+		struct plan one = { .class = p.class, .nvalues = 1 };
+
+		if (k >= g->nwords) {
+			text_printf(&w->out, "\tmov.b32 %%cs_v%u, 0;\n", k);
+			continue;
+		}
+		one.value[0].o = &g->word[k].o;
+		one.value[0].kind = g->word[k].kind;
+		values(w, &one, "%cs_v", k);
+	}
+	write_words(w, &p, words, site);
+	text_printf(&w->out, "}\n");
+}
+
+/* True: nothing but the instruction itself is left to write, or that neither. */
+static bool write_grouped(struct writer *w, uint32_t at)
+{
+	struct group g;
+
+	if (w->written[at] == WRITTEN_ALL)
+		return true;
+	if (w->written[at] == WRITTEN_NOT && group_find(w->f, w->scope, at, w->r->global, &g))
+		write_group(w, &g);
+	if (w->written[at] == WRITTEN_NOT)
+		return false;
+	w->collective = 0;
+	write_original(w, &w->f->insn[at]);
+	w->info->recorded++;
+	return true;
+}
+
 void statement_write(struct writer *w, uint32_t at)
 {
 	const struct ptx_insn *i = &w->f->insn[at];
@@ -445,6 +516,8 @@ void statement_write(struct writer *w, uint32_t at)
 	bool recorded = plan_of(w->f, i, &p), global = plan_global_of(w->f, i, &side);
 
 	w->inflight = w->inflight_at && w->inflight_at[at];
+	if (!call && write_grouped(w, at))
+		return;
 	if (call) {
 		w->collective = 0;
 		write_heap(w, i, call);
