@@ -363,6 +363,7 @@ void on_access(struct cluster *c, const struct event *e)
 
 	matrix_together(c, w, a);
 	if (a->space == SP_GLOBAL && c->global) {
+		c->repeat.noted = false;
 		global_access(c, e);
 		return;
 	}
@@ -412,6 +413,7 @@ void on_cp_async(struct cluster *c, const struct event *e)
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE,
 	};
 	touch_groups(c, w, &x, ROLE_COPY, now);
+	c->repeat.noted = false;
 	if (c->global)
 		global_copy(c, e);
 }

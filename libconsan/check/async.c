@@ -355,9 +355,10 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	/* of a multicast, one of the copies represents the read */
-	if (c->global && b->global.n && (!b->multicast
-		|| peer == (unsigned)__builtin_ctz(b->cta_mask)))
+	c->repeat.noted = false;
+	if (c->global && (!b->multicast || peer == (unsigned)__builtin_ctz(b->cta_mask)))
 		global_load(c, e, w, lane, k);
+	c->repeat.noted = true;
 	s->several |= more;
 	now = (struct cell_entry){
 		.epoch = s->epoch, .agent = (uint16_t)agent_slot(c, k), .lanes = UINT32_MAX,
@@ -402,8 +403,10 @@ static void bulk_store(struct cluster *c, const struct event *e, struct warp *w,
 
 	groups_issue(&w->stores, 1u << lane, e->site);
 	map_read_by(c, w, lane, now.agent, now.epoch);
-	if (c->global && e->bulk.global.n)
+	c->repeat.noted = false;
+	if (c->global)
 		global_store(c, e, w, lane);
+	c->repeat.noted = true;
 	view_open(&v, c, w, 1u << lane, warp_frontier(w, lane), ROLE_BULK_STORE, e->bulk.owner);
 	touch_spans(c, &v, e, now);
 }

@@ -35,6 +35,7 @@ struct check *check_open(const struct check_config *config)
 		grids_begin(k);
 	}
 	k->maps = map_table_open();
+	k->repeats = repeats_open();
 	pthread_mutex_init(&k->lock, NULL);
 	return k;
 }
@@ -100,16 +101,16 @@ void on_cta_end(struct cluster *c, const struct event *e)
 
 /* ---- events ---- */
 
-static void on_event(struct event_sink *sink, const struct event *e)
+void check_flush(struct cluster *c, const struct event *e)
 {
-	struct cluster *c = (struct cluster *)sink;
+	const uint32_t warp = e->cta * c->per_cta + e->warp;
 
-	c->stats.events++;
-	c->now = e;
-	if (e->cta >= c->nctas || e->warp >= c->per_cta)
-		return;
-	if (c->global && c->global->npending[warp_of(c, e)->index] && global_flushes(e))
-		global_flush(c, warp_of(c, e));
+	if (c->global && c->global->npending[warp] && global_flushes(e))
+		global_flush(c, &c->warp[warp]);
+}
+
+void check_handle(struct cluster *c, const struct event *e)
+{
 	switch (e->kind) {
 #define EV(id, member, meaning, fields) case EV_##id: on_##member(c, e); break;
 #define EV_LIKE(id, member, like_id, like, meaning) EV(id, member, meaning, )
@@ -118,6 +119,26 @@ static void on_event(struct event_sink *sink, const struct event *e)
 #undef EV
 	case EV_COUNT: break;
 	}
+}
+
+void check_event(struct cluster *c, const struct event *e)
+{
+	check_flush(c, e);
+	check_handle(c, e);
+}
+
+static void on_event(struct event_sink *sink, const struct event *e)
+{
+	struct cluster *c = (struct cluster *)sink;
+
+	c->stats.events++;
+	c->now = e;
+	if (e->cta >= c->nctas || e->warp >= c->per_cta)
+		return;
+	if (c->repeat.state == REPEAT_NOT)
+		check_event(c, e);
+	else
+		repeat_event(c, e);
 }
 
 /* ---- clusters ---- */
@@ -153,6 +174,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->common = frontier_new(&c->space);
 	c->combined = frontier_new(&c->space);
 	c->together = frontier_new(&c->space);
+	c->repeat.nothing = frontier_new(&c->space);
 	c->barrier.now = frontier_new(&c->space);
 	c->barrier.before = frontier_new(&c->space);
 	c->barrier.gone = frontier_new(&c->space);
@@ -203,6 +225,10 @@ static void reset_cluster(struct cluster *c)
 {
 	uint32_t i;
 
+	if (c->repeat.untouched) {
+		global_cluster_reset(c);
+		return;
+	}
 	barrier_reset(c);
 	cluster_reset(c);
 	hang_reset(c);
@@ -248,6 +274,7 @@ static void reset_cluster(struct cluster *c)
 	}
 	global_cluster_reset(c);
 	c->truncated = false;
+	c->repeat.untouched = true;
 }
 
 struct event_sink *check_cluster_begin(struct check *k, const struct cluster_info *info)
@@ -269,6 +296,7 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 	if (c->number < info->id)
 		base_die("more than 2^32 clusters that may overlap");
 	reset_cluster(c);
+	repeat_begin(c);
 	return &c->sink;
 }
 
@@ -281,8 +309,9 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	for (uint32_t i = 0; c->global && i < c->nwarps; i++)
 		if (c->global->npending[i])
 			global_flush(c, &c->warp[i]);
-	if (!c->truncated && !k->config.aborted)
+	if (!repeat_whole(c) && !c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
+	repeat_end(c);
 	beside_leave(c);
 	report_cluster_end(c);
 	for (uint32_t i = 0; i < c->nctas; i++) {
@@ -351,6 +380,7 @@ static void free_cluster(struct cluster *c)
 	frontier_put(&c->space, c->common);
 	frontier_put(&c->space, c->combined);
 	frontier_put(&c->space, c->together);
+	frontier_put(&c->space, c->repeat.nothing);
 	frontier_put(&c->space, c->barrier.now);
 	frontier_put(&c->space, c->barrier.before);
 	frontier_put(&c->space, c->barrier.gone);
@@ -477,6 +507,7 @@ void check_close(struct check *k)
 		free(k->finding[i]);
 	}
 	map_table_close(k->maps);
+	repeats_close(k->repeats);
 	free(k->finding);
 	free(k->first);
 	free(k->ordered);

@@ -51,6 +51,9 @@ struct check_config {
 	/* races on global memory; needs the events of all clusters in the order in which they took
 	 * place */
 	bool global;
+	/* clusters whose events equal those of an earlier one are not checked again: the same findings
+	 * in less time */
+	bool repeat;
 	/* the launch was aborted: missing actions at the end of a cluster are no bug. Threads and
 	 * CTAs whose exit was recorded did exit */
 	bool aborted;

@@ -21,6 +21,30 @@ static bool synchronised(const struct cluster *c)
 	return c->check->global->grids.n || !c->check->config.launch.apart;
 }
 
+/* What the warp is in the cluster at the moment; in one that repeats another one, what it was there. */
+static struct repeat_stamp stamp_of(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t agent,
+	uint32_t epoch)
+{
+	struct repeat_stamp s = { .epoch = epoch, .agent = (uint16_t)agent };
+
+	if (c->repeat.stamp)
+		return *c->repeat.stamp;
+	s.issue = warp_stamp(w);
+	s.only = w->ngroups == 1 && !(lanes & ~w->group[0].lanes);
+	repeat_access(c, w, lanes, &s);
+	return s;
+}
+
+static bool follows(const struct cluster *c)
+{
+	return c->repeat.state == REPEAT_FOLLOWS;
+}
+
+static bool replays(const struct cluster *c)
+{
+	return c->repeat.state == REPEAT_REPLAYS;
+}
+
 static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f)
 {
@@ -56,26 +80,34 @@ static bool rows_saturated(const struct cluster *c, const struct global_record *
 	return true;
 }
 
+/* Records the access of lanes that know the same. */
+static void touch_group(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
+	const struct ev_lanes *at, struct global_record *r, bool plain_write)
+{
+	struct global_view v = view_of(c, w, lanes, f);
+
+	r->met = met_number(c, f->foreign);
+	set_layout(r, lanes, at);
+	if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
+			|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
+		return;
+	if (plain_write)
+		plain_write_of(c, r);
+	global_shadow_touch(c->check->global->shadow, &v.accessor, r);
+}
+
 /* Records the access of all lanes, with a record for each group of lanes that has its own
  * knowledge. */
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
-	for (unsigned i = 0; i < w->ngroups; i++) {
-		uint32_t lanes = w->group[i].lanes & all;
-		struct global_view v = view_of(c, w, lanes, w->group[i].f);
-
-		if (!lanes)
-			continue;
-		r->met = met_number(c, w->group[i].f->foreign);
-		set_layout(r, lanes, at);
-		if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
-				|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
-			continue;
-		if (plain_write)
-			plain_write_of(c, r);
-		global_shadow_touch(c->check->global->shadow, &v.accessor, r);
+	if (follows(c)) {
+		touch_group(c, w, all, c->repeat.nothing, at, r, plain_write);
+		return;
 	}
+	for (unsigned i = 0; i < w->ngroups; i++)
+		if (w->group[i].lanes & all)
+			touch_group(c, w, w->group[i].lanes & all, w->group[i].f, at, r, plain_write);
 }
 
 static unsigned scope_of(const struct event_access *a)
@@ -138,9 +170,10 @@ static void one_address(struct cluster *c, const struct event *e)
 static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
 {
 	struct global_shadow *s = c->check->global->shadow;
-	struct global_view v = view_of(c, w, p->r.lanes, w->group[0].f);
+	const struct frontier *f = follows(c) ? c->repeat.nothing : w->group[0].f;
+	struct global_view v = view_of(c, w, p->r.lanes, f);
 
-	p->r.met = met_number(c, w->group[0].f->foreign);
+	p->r.met = met_number(c, f->foreign);
 	if (!global_shadow_repeat(s, &v.accessor, &p->r))
 		global_shadow_touch(s, &v.accessor, &p->r);
 	p->r.count = 0;
@@ -190,11 +223,11 @@ static void flush_before(struct cluster *c, struct warp *w, const struct event *
 
 /* False: it cannot be deferred. */
 static bool defer_read(struct cluster *c, struct warp *w, const struct event *e,
-	struct global_record *r)
+	const struct repeat_stamp *s, struct global_record *r)
 {
 	struct pending *p = &c->global->pending[w->index * PENDING + e->site % PENDING];
 
-	if (w->ngroups != 1 || e->lanes & ~w->group[0].lanes)
+	if (!s->only)
 		return false;
 	set_layout(r, e->lanes, &e->access.at);
 	if (r->row == GR_LIST)
@@ -217,13 +250,12 @@ static struct recent *recent_of(struct cluster *c, const struct warp *w, uint64_
 /* Have these lanes read these bytes in this epoch? Then the read adds nothing: a conflicting access
  * ordered between the two would have closed the epoch. While clusters do not synchronize, reads
  * that others represent count, too. */
-static bool read_already(struct cluster *c, struct warp *w, const struct event *e, uint64_t addr,
-	uint32_t lanes)
+static bool read_already(struct cluster *c, struct warp *w, const struct event *e, uint32_t epoch,
+	uint64_t addr, uint32_t lanes)
 {
 	const uint64_t key = addr ^ (uint64_t)e->access.bytes << 56
 		^ (uint64_t)!!(e->access.flags & ACCESS_NONCOHERENT) << 63
 		^ (uint64_t)synchronised(c) << 62;
-	const uint32_t epoch = warp_stamp(w);
 	struct recent *r = recent_of(c, w, addr);
 
 	if (r->key != key || r->epoch != epoch) {
@@ -238,12 +270,13 @@ static bool read_already(struct cluster *c, struct warp *w, const struct event *
 }
 
 /* The same for each lane separately; for accesses that are recorded lane by lane. */
-static bool all_lanes_read_already(struct cluster *c, struct warp *w, const struct event *e)
+static bool all_lanes_read_already(struct cluster *c, struct warp *w, const struct event *e,
+	uint32_t epoch)
 {
 	bool all = true;
 
 	for (uint32_t m = e->lanes; m; m &= m - 1)
-		all &= read_already(c, w, e, lane_addr(&e->access.at, (unsigned)__builtin_ctz(m)),
+		all &= read_already(c, w, e, epoch, lane_addr(&e->access.at, (unsigned)__builtin_ctz(m)),
 			m & -m);
 	return all;
 }
@@ -290,11 +323,17 @@ void global_access(struct cluster *c, const struct event *e)
 			| (a->sem == SEM_VOLATILE && !(a->flags & ACCESS_FLAG) ? GR_VOLATILE : 0)),
 	};
 
+	struct repeat_stamp s = { 0 };
+
 	c->stats.accesses++;
+	if (!strong)
+		s = stamp_of(c, w, e->lanes, w->index, 0);
+	if (replays(c))
+		return;
 	if (!strong && a->mode == MODE_READ) {
 		bool same = !a->at.lane && !a->at.stride;
 
-		if (same && read_already(c, w, e, a->at.base, e->lanes))
+		if (same && read_already(c, w, e, s.issue, a->at.base, e->lanes))
 			return;
 		if (saturated(c, e, &r)) {
 			if (same) /* no lane of this warp can add anything there */
@@ -308,11 +347,11 @@ void global_access(struct cluster *c, const struct event *e)
 		acquire_reads(c, w, e);
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
-	r.epoch = r.issue = warp_stamp(w);
+	r.epoch = r.issue = strong ? warp_stamp(w) : s.issue;
 	if (r.flags & GR_VOLATILE && warp_publishes(w, e->lanes))
 		r.flags |= GR_PUBLISHES;
-	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &r)
-		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e))))
+	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &s, &r)
+		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e, s.issue))))
 		return;
 	if (a->mode & MODE_WRITE)
 		flush_before(c, w, e);
@@ -329,15 +368,19 @@ void global_copy(struct cluster *c, const struct event *e)
 	const struct ev_lanes source = { .lane = a->source };
 	struct warp *w = warp_of(c, e);
 	struct global_record r = {
-		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_copies(c, w->index),
-		.warp = (uint16_t)w->index, .size = (uint16_t)a->source_bytes,
-		.element = (uint16_t)a->source_bytes, .lane = -1,
-		.epoch = w->copies.open,
+		.cluster = c->number, .site = e->site, .warp = (uint16_t)w->index,
+		.size = (uint16_t)a->source_bytes, .element = (uint16_t)a->source_bytes, .lane = -1,
 	};
+	struct repeat_stamp s;
 
 	if (!a->readers || !a->source_bytes)
 		return;
-	r.issue = warp_stamp(w);
+	s = stamp_of(c, w, a->readers, agent_copies(c, w->index), w->copies.open);
+	if (replays(c))
+		return;
+	r.agent = s.agent;
+	r.epoch = s.epoch;
+	r.issue = s.issue;
 	touch_lanes(c, w, a->readers, &source, &r, false);
 }
 
@@ -347,7 +390,8 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 	unsigned lane, struct global_record *r)
 {
 	struct cluster_global *k = c->global;
-	struct global_view v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
+	struct global_view v = view_of(c, w, 1u << lane,
+		follows(c) ? c->repeat.nothing : warp_frontier(w, lane));
 
 	k->spans.n = 0;
 	for (unsigned i = 0; i < n; i++)
@@ -364,13 +408,17 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 void global_load(struct cluster *c, const struct event *e, struct warp *w, unsigned lane,
 	uint32_t slot)
 {
+	const struct repeat_stamp s = stamp_of(c, w, 1u << lane, agent_slot(c, slot),
+		follows(c) ? 0 : c->slots.at[slot].epoch);
 	struct global_record r = {
-		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_slot(c, slot),
-		.epoch = c->slots.at[slot].epoch, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
+		.cluster = c->number, .site = e->site, .agent = s.agent,
+		.epoch = s.epoch, .issue = s.issue, .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = UINT32_MAX,
 		.flags = (uint8_t)(GR_ASYNC | (e->bulk.tensor ? GR_TENSOR : 0)),
 	};
 
+	if (!e->bulk.global.n || replays(c))
+		return;
 	touch_spans(c, w, e->bulk.global.at, e->bulk.global.n, lane, &r);
 }
 
@@ -412,15 +460,16 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 {
 	const struct event_bulk *b = &e->bulk;
 	const unsigned inside = b->global.n - b->padding;
+	const struct repeat_stamp s = stamp_of(c, w, 1u << lane, agent_stores(c, w->index), w->stores.open);
 	struct global_record r = {
-		.cluster = c->number, .site = e->site, .agent = (uint16_t)agent_stores(c, w->index),
-		.epoch = w->stores.open, .issue = warp_stamp(w), .warp = (uint16_t)w->index,
+		.cluster = c->number, .site = e->site, .agent = s.agent,
+		.epoch = s.epoch, .issue = s.issue, .warp = (uint16_t)w->index,
 		.lane = (int8_t)lane, .lanes = 1u << lane, .scope = 2,
 		.flags = (uint8_t)(GR_WRITE | GR_ASYNC | (b->tensor ? GR_TENSOR : 0)
 			| (b->reduce ? GR_STRONG | GR_RMW : 0)),
 	};
 
-	if (!b->reduce && repeats_store(c, e, w, lane))
+	if (!b->global.n || replays(c) || (!b->reduce && repeats_store(c, e, w, lane)))
 		return;
 	touch_spans(c, w, b->global.at, inside, lane, &r);
 	if (!b->padding)

@@ -242,19 +242,40 @@ static bool observed_by_chance(const struct global_record *x, const struct globa
 		&& (!(x->flags & GR_RMW) || x->flags & GR_UNREAD);
 }
 
+/* The cluster only repeated another one so far: from now on it is checked as any. */
+static void learn(struct global_view *v)
+{
+	repeat_leave(v->c);
+	v->f = warp_frontier(v->w, (unsigned)__builtin_ctz(v->lanes));
+}
+
+/* Is it known without what the accessor knows that this is no race? */
+static bool is_free_of_races(const struct global_view *v, const struct global_record *old,
+	const struct global_record *now)
+{
+	const bool write = (old->flags | now->flags) & GR_WRITE;
+
+	return old->cluster != now->cluster && !beside_other(v->c->check, old->cluster)
+		&& (!write || (!((old->flags | now->flags) & GR_VOLATILE) && morally_strong(v, old, now)));
+}
+
 bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
 	bool *lanewise)
 {
-	const struct global_view *v = (const struct global_view *)a;
+	struct global_view *v = (struct global_view *)a;
 	const struct cluster *c = v->c;
 	const bool own = z->cluster == now->cluster;
-	const struct foreign_entry *foreign = own ? NULL : foreign_find(v->f->foreign, z->cluster);
-	const struct frontier *f = own ? v->f : foreign ? foreign->known->f : NULL;
 	const enum plane plane = plane_of(c, z, now);
+	const struct foreign_entry *foreign;
+	const struct frontier *f;
 	struct clock_space s;
 	uint32_t known;
 
+	if (own && v->f == c->repeat.nothing)
+		learn(v);
+	foreign = own ? NULL : foreign_find(v->f->foreign, z->cluster);
+	f = own ? v->f : foreign ? foreign->known->f : NULL;
 	if (!f || grids_earlier(c->check, z->cluster) || !morally_strong(v, x, z)
 		|| observed_by_chance(x, z))
 		return false;
@@ -427,6 +448,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_conflict x = { .old = old, .now = now, .addr = addr };
 
+	if (v->f == v->c->repeat.nothing && !is_free_of_races(v, old, now))
+		learn(v);
 	if (grids_earlier(v->c->check, old->cluster))
 		return classify_grids(v, &q, &x, write);
 	if (beside_other(v->c->check, old->cluster) && (beside_before(v->c->check, old->cluster)

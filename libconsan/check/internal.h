@@ -12,6 +12,7 @@
 #include "shadow/shadow.h"
 #include "check.h"
 #include "clock.h"
+#include "repeat.h"
 #include "report.h"
 #include "tmem_alloc.h"
 #include "warp.h"
@@ -255,6 +256,7 @@ struct cluster {
 	struct seen *seen;       /* findings of this cluster */
 	uint32_t nseen, cap_seen;
 	struct check_stats stats;
+	struct repeat repeat;
 };
 
 /* ---- agents ---- */
@@ -323,6 +325,12 @@ static inline uint32_t wg_of(const struct cluster *c, const struct warp *w)
 {
 	return w->cta * c->wg_per_cta + w->id / 4;
 }
+
+/* ---- check.c ---- */
+/* Handles the event, and what it requires of pending accesses to global memory before it. */
+void check_event(struct cluster *c, const struct event *e);
+void check_flush(struct cluster *c, const struct event *e);
+void check_handle(struct cluster *c, const struct event *e);
 
 /* ---- order.c ---- */
 void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value);
@@ -557,6 +565,7 @@ struct check {
 	bool triggered, waited;  /* some thread executed griddepcontrol.launch_dependents, .wait */
 	struct check_stats stats;
 	struct map_table *maps;
+	struct repeats *repeats;
 	struct finding **ordered; /* result of check_findings() */
 };
 

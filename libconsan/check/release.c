@@ -299,6 +299,7 @@ void release_plain_writes(struct cluster *c, const struct global_span *spans, si
 
 	if (!__atomic_load_n(&g->beside->nlocations, __ATOMIC_ACQUIRE))
 		return;
+	repeat_leave(c);
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t end = spans[i].addr + spans[i].bytes;
 

@@ -100,6 +100,7 @@ struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	struct finding *f;
 
 	make_key(key, rule, site0, site1);
+	repeat_finding(c, key);
 	s = find_seen(c, key);
 	s->count++;
 	if (s->key[0] && sev <= s->severity)
@@ -175,6 +176,22 @@ bool report_replaces(const struct check *k, size_t at, enum severity severity,
 	if (severity != k->finding[at]->severity)
 		return severity > k->finding[at]->severity;
 	return finding_rank_compare(rank, &k->first[at]) < 0;
+}
+
+void report_one_more(struct cluster *c, const uint32_t key[3])
+{
+	struct seen *s = find_seen(c, key);
+
+	c->nseen += !s->key[0];
+	memcpy(s->key, key, sizeof s->key);
+	s->count++;
+}
+
+bool report_is_of_lower(struct check *k, const uint32_t key[3], uint32_t cluster)
+{
+	const uint32_t *at = find_index(k, key);
+
+	return *at && k->first[*at - 1].high < cluster;
 }
 
 /* Would the finding be new, or replace another example? If not, its history is not needed. */

@@ -60,6 +60,10 @@ struct finding_rank {
 int finding_rank_compare(const struct finding_rank *a, const struct finding_rank *b);
 /* The index of the launch's finding, or nfindings; called under the lock. */
 size_t report_find(struct check *k, unsigned rule, uint32_t site0, uint32_t site1);
+/* For clusters that repeat another one; key: rule, sites. One more of a finding that is known; is the
+ * launch's example of it of a lower cluster? The latter is called under the lock. */
+void report_one_more(struct cluster *c, const uint32_t key[3]);
+bool report_is_of_lower(struct check *k, const uint32_t key[3], uint32_t cluster);
 /* Would an example replace the one that finding[at] shows? Called under the lock. */
 bool report_replaces(const struct check *k, size_t at, enum severity severity,
 	const struct finding_rank *rank);

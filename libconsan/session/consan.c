@@ -549,7 +549,8 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	struct check_config config = { .policy = c->policy, .gluon = consan_python_has("gluon"),
 		.triton = consan_python_has("triton"), .xla = consan_python_has("xla"),
 		.memory = c->memory, .found = session_found,
-		.user = c, .global = !c->opt.no_global, .where = session_allocation };
+		.user = c, .global = !c->opt.no_global, .repeat = !base_environ("CONSAN_EACH"),
+		.where = session_allocation };
 	struct result_launch record;
 	char why[sizeof ((struct coverage *)0)->unchecked];
 	enum consan_status status;
