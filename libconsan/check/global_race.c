@@ -316,7 +316,7 @@ static unsigned pick_rule(const struct comparison *q, bool issued)
 	if (global_frees(old) || global_frees(now))
 		return CS124;
 	if (both && old->flags & now->flags & GR_ASYNC)
-		return CS107;
+		return beside_other(q->v->c->check, old->cluster) ? CS1001 : CS107;
 	/* bar.warp.sync does not complete an operation of the own warp */
 	if (issued || (old->cluster == now->cluster && old->warp == now->warp
 		&& (old->flags & GR_ASYNC || copies(q->v->c, old))))

@@ -74,10 +74,14 @@ static void name_place(const struct cluster *c, struct finding_side *s)
 /* A record of an earlier grid, whose clusters may have another shape. */
 static const char *what_before(const struct global_record *r)
 {
+	const bool tensor = r->flags & GR_TENSOR, reduction = r->flags & GR_RMW;
+
+	if (r->flags & GR_ASYNC && r->flags & GR_WRITE)
+		return reduction ? tensor ? "TMA reduction" : "bulk reduction"
+			: tensor ? "TMA store write" : "bulk store write";
 	if (r->flags & GR_ASYNC)
-		return r->flags & GR_WRITE ? r->flags & GR_TENSOR ? "TMA store write" : "bulk store write"
-			: r->flags & GR_TENSOR ? "TMA load read" : "bulk load read";
-	if (r->flags & GR_RMW)
+		return tensor ? "TMA load read" : "bulk load read";
+	if (reduction)
 		return "atomic read-modify-write";
 	if (global_frees(r))
 		return "free";

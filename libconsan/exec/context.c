@@ -13,6 +13,7 @@ static bool sreg_of_cta(unsigned sreg)
 	switch (sreg) {
 	case SR_ctaid_x: case SR_ctaid_y: case SR_ctaid_z: case SR_smid:
 	case SR_clusterid_x: case SR_clusterid_y: case SR_clusterid_z:
+	case SR_nclusterid_x: case SR_nclusterid_y: case SR_nclusterid_z:
 	case SR_cluster_ctaid_x: case SR_cluster_ctaid_y: case SR_cluster_ctaid_z:
 	case SR_cluster_nctaid_x: case SR_cluster_nctaid_y: case SR_cluster_nctaid_z:
 	case SR_cluster_nctarank:

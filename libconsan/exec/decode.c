@@ -273,16 +273,16 @@ static void fill_info(struct decoder *d)
 		n->nregs = f->maxnreg;
 	} else if (k->nfn) {
 		const struct kfunc *e = &k->fn[k->nfn - 1];
-		uint64_t most = 65536 / (n->max_threads * (f->minnctapersm ? f->minnctapersm : 1));
+		uint32_t most = ex_regs_within(n->max_threads, f->minnctapersm ? f->minnctapersm : 1);
 
 		n->nregs = e->n[RC_32] + 2 * e->n[RC_64] + e->n[RC_16] / 2 + 8;
 		if (n->nregs > most && max > 1)
-			n->nregs = (uint32_t)most & ~7u; /* registers are allocated in units of 8 */
+			n->nregs = most;
 		if (n->nregs > 255)
 			n->nregs = 255;
 		if (n->nregs * n->max_threads > 65536) /* what ptxas does without a bound: 64
 							  registers fit 1024 threads */
-			n->nregs = (65536 / n->max_threads) & ~7u;
+			n->nregs = ex_regs_within(n->max_threads, 1);
 	}
 }
 

@@ -29,13 +29,24 @@ const struct exec_device *exec_device_at(unsigned k)
 	return k < ARRAY_SIZE(devices) ? &devices[k] : NULL;
 }
 
+enum { QUARTERS = 4, QUARTER_REGS = 16384 };
+
+/* Each quarter of an SM has registers of its own for its warps, in units of 8 for each thread. */
+uint32_t ex_regs_within(uint32_t threads, uint32_t ctas)
+{
+	const uint64_t warps = (uint64_t)((threads + LANES - 1) / LANES) * ctas;
+	const uint64_t here = (warps + QUARTERS - 1) / QUARTERS;
+	const uint64_t n = here ? QUARTER_REGS / (here * LANES) & ~7ull : 256;
+
+	return n > 256 ? 256 : (uint32_t)n;
+}
+
 /* Without a bound, an estimate of what ptxas chooses; it chooses no more than a setmaxnreg.inc asks
  * for, as that may not lower the count (9.7.19.5). */
 uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads)
 {
 	const struct ptx_func *f = k->func;
-	uint64_t most = 1;
-	uint32_t n;
+	uint32_t most = 1, n;
 
 	if (k->info.nregs_known)
 		return (k->info.nregs + 7) & ~7u;
@@ -47,13 +58,9 @@ uint32_t exec_entry_regs(const struct exec_kernel *k, uint32_t threads)
 		else if (f->maxntid[i])
 			most *= f->maxntid[i];
 	}
-	if (most == 1)
-		most = threads;
-	if (f->minnctapersm)
-		most *= f->minnctapersm;
-	n = (uint32_t)(65536 / (most ? most : 1)) & ~7u;
+	n = ex_regs_within(most == 1 ? threads : most, f->minnctapersm ? f->minnctapersm : 1);
 	n = n < k->least_inc ? n : k->least_inc;
-	return n > 248 ? 248 : n < 24 ? 24 : n;
+	return n < 24 ? 24 : n;
 }
 
 unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k,
@@ -62,7 +69,7 @@ unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k
 	uint32_t warps = (threads + LANES - 1) / LANES;
 	uint32_t shared = ((k->info.shared_static + shared_dynamic + 127) & ~127u)
 		+ d->shared_reserved;
-	uint32_t regs = ((k->info.nregs + 7) & ~7u) * warps * LANES;
+	uint32_t regs = ((k->info.nregs + 7) & ~7u) * LANES;
 	unsigned n = d->max_ctas_per_sm;
 
 	if (!warps || warps * LANES > 1024)
@@ -71,8 +78,8 @@ unsigned exec_occupancy(const struct exec_device *d, const struct exec_kernel *k
 		n = d->max_threads_per_sm / (warps * LANES);
 	if (d->shared_per_sm / shared < n)
 		n = d->shared_per_sm / shared;
-	if (regs && d->regs_per_sm / regs < n)
-		n = d->regs_per_sm / regs;
+	if (regs && d->regs_per_sm / QUARTERS / regs * QUARTERS / warps < n)
+		n = d->regs_per_sm / QUARTERS / regs * QUARTERS / warps;
 	return n;
 }
 

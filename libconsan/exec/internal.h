@@ -293,6 +293,9 @@ struct grid {
 	uint64_t *workspace;     /* grid barrier of cooperative groups */
 	struct worker *worker;
 };
+/* The most registers per thread with which so many CTAs of so many threads fit an SM. */
+uint32_t ex_regs_within(uint32_t threads, uint32_t ctas);
+
 void grid_fail(struct grid *g, uint64_t cluster, enum exec_status status, uint32_t site,
 	const char *text);
 uint64_t grid_cluster(const struct grid *g, uint64_t k); /* id of the k-th to start */

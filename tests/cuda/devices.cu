@@ -577,6 +577,46 @@ template <bool System> static void signal()
 	CHECK(value(result + 3) == 3);
 }
 
+/* Bulk reductions of two devices run at the same time. Their elements are atomic at scope gpu only, so one
+ * has to be complete before the other begins (Ordered). */
+template <bool Ordered> __global__ void add_bulk(bool second, int *flag, int *sum)
+{
+	__shared__ alignas(128) int part[32];
+	int v = 0;
+	part[threadIdx.x] = threadIdx.x;
+	asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+	__syncwarp();
+	if (threadIdx.x)
+		return;
+	if (!Ordered)
+		atomicAdd_system(flag, 1);
+	while (Ordered ? second && v < 1 : v < 2)
+		asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(v) : "l"(flag) : "memory");
+	asm volatile("fence.proxy.async;\n"
+		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s32 [%0], [%1], 128;\n"
+		"cp.async.bulk.commit_group;\n"
+		"cp.async.bulk.wait_group 0;" : : "l"(sum), "r"((unsigned)__cvta_generic_to_shared(part))
+		: "memory");
+	if (Ordered)
+		asm volatile("st.release.sys.global.s32 [%0], 1;" : : "l"(flag) : "memory");
+}
+
+template <bool Ordered> static void reductions()
+{
+	int *data = array(0, 1024);
+	OK(cudaMemset(data, 0, 4096));
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceEnablePeerAccess(0, 0));
+	add_bulk<Ordered><<<1, 32>>>(true, data + 512, data);
+	OK(cudaSetDevice(0));
+	add_bulk<Ordered><<<1, 32>>>(false, data + 512, data);
+	OK(cudaDeviceSynchronize());
+	OK(cudaSetDevice(1));
+	OK(cudaDeviceSynchronize());
+	CHECK(value(data + 3) == 6);
+}
+
 /* What a grid has done counts for those behind it in the stream, which signal it to another device; whether
  * the other grid polls already (Early), and whether all have one shape. */
 template <bool Early, int Threads, bool Behind> static void relay()
@@ -1162,6 +1202,7 @@ int main(int argc, char **argv)
 		{ "meeting-without-acquire", meeting<SYSTEM, NONE, 2> },
 		{ "meeting-gpu-acquire", meeting<SYSTEM, GPU, 2> },
 		{ "meeting-gpu-release", meeting<GPU, SYSTEM, 2> },
+		{ "reductions", reductions<true> }, { "reductions-racy", reductions<false> },
 		{ "fences-sys", fences<true> }, { "fences-gpu", fences<false> }, { "ipc", ipc }, { "forged", forged_handles }, { "killed", killed },
 		{ "piped", piped<WAITS> }, { "piped-racy", piped<DOES_NOT> }, { "piped-copy", piped<BLOCKS> }, { "shared", shared },
 		{ "green", green<true> }, { "green-racy", green<false> },

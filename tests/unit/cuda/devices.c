@@ -96,6 +96,13 @@ Test(devices, scopes)
 	cr_assert(has(output, "threads of two devices need .sys scope"), "%s", output);
 }
 
+Test(devices, bulk_reductions)
+{
+	expect("./devices reductions", 0, "0 errors");
+	expect("./devices reductions-racy", 66, "orders the bulk reduction of the one and the bulk reduction of");
+	cr_assert(has(output, "CS1001") && !has(output, "CS107"), "%s", output);
+}
+
 /* What a grid did is handed on by one behind it, which signals to a third one. */
 Test(devices, signal_of_a_later_grid)
 {
