@@ -240,3 +240,51 @@ def test_links_are_not_followed_where_sources_are_written(tmp_path):
     (tmp_path / "cell" / "1.py").unlink()
     sources(code, TMPDIR=str(tmp_path))
     assert (tmp_path / "cell" / "1.py").read_text() == "x\ny\n"
+
+
+CLOSED = f"""
+import array, consan, threading
+x = array.array("f", [0] * 64)
+one, other = consan.session(), consan.session()
+module = one.load('''{PTX}''')
+kernel = module.kernel("scale")
+def refused(call):
+    try:
+        call()
+    except (consan.Error, ValueError) as e:
+        return True
+assert refused(lambda: one.launch(kernel, grid=1 << 32, block=64, args=[x, 2.0, 63]))
+assert refused(lambda: one.write_report("report.json\\0.html"))
+assert refused(lambda: module.kernel("\\udcff"))
+if not consan.under_consan_run():
+    assert refused(lambda: other.launch(kernel, block=64, args=[x, 2.0, 63]))
+def launches():
+    try:
+        while True:
+            one.launch(kernel, block=64, args=[x, 2.0, 63])
+            one.findings
+    except consan.Error:
+        pass
+threads = [threading.Thread(target=launches) for _ in range(3)]
+for t in threads:
+    t.start()
+while not one.coverage:
+    pass
+one.close()
+for t in threads:
+    t.join()
+assert refused(lambda: module.kernels) and refused(lambda: module.kernel("scale"))
+assert refused(lambda: other.launch(kernel, block=64, args=[x, 2.0, 63]))
+assert refused(lambda: one.launch(kernel, block=64, args=[x, 2.0, 63])) and one.coverage
+print("done")
+"""
+
+
+@pytest.mark.parametrize("under", (False, True), ids=("own session", "under consan-run"))
+def test_session_that_is_closed(under):
+    if under:
+        done = run("-c", CLOSED)
+    else:
+        done = subprocess.run([sys.executable, "-c", CLOSED], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
+    assert done.stdout == "done\n", done.stdout + done.stderr
