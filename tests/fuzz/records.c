@@ -28,7 +28,7 @@ static const char *const mode[] = {
 
 /* Places count modulo what there is. A unit is one of those in use, or the one after them. */
 enum op {
-	SET_WORD, FLIP_BIT, END_CHUNK, COPY_CHUNK, SET_CHUNK, SET_HEAD, SET_SITE, FILL_CHUNK, NO_SITE, OPS
+	SET_WORD, FLIP_BIT, END_CHUNK, COPY_CHUNK, SET_CHUNK, SET_HEAD, SET_SITE, FILL_CHUNK, NO_SITE, NO_LEADER, OPS
 };
 struct edit { uint8_t op, chunk, unit, word; uint32_t value; };
 enum { MOST_EDITS = 64 };
@@ -202,6 +202,13 @@ static bool unknown_site(uint32_t *chunk)
 	return holds;
 }
 
+/* The lane of the chunk is none of those of its first record. */
+static bool without_leader(uint32_t *chunk)
+{
+	chunk[5] &= ~(1u << chunk[1] % 32);
+	return chunk[4];
+}
+
 /* True: records were lost. The last one of a chunk that is the only one is that of the lanes' exit. */
 static bool end_chunk(uint32_t *chunk, uint32_t *unit)
 {
@@ -238,6 +245,7 @@ static bool edit_pool(char *pool, const struct edit *e)
 			*to = e->value;
 		break;
 	case NO_SITE: return unknown_site(chunk);
+	case NO_LEADER: return without_leader(chunk);
 	case OPS: break;
 	}
 	return false;
