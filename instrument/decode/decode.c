@@ -176,10 +176,26 @@ void decode_begin(struct dcluster *c)
 	}
 }
 
+static bool all_exited(const struct dcluster *c)
+{
+	for (uint32_t k = 0; k < c->info.nctas * c->info.warps_per_cta; k++)
+		if (c->warp[k].gone != c->warp[k].all)
+			return false;
+	return true;
+}
+
+/* Each lane records its exit, and its lack means that other records are missing, too. A canceled cluster
+ * records nothing. */
+static bool lacks_exits(const struct dcluster *c)
+{
+	const bool none = !c->stream.n && (c->job->l->sites->cancels || !c->job->l->chunks);
+
+	return !c->blind && !c->stopped && !none && !all_exited(c);
+}
+
 void decode_end(struct dcluster *c)
 {
 	uint32_t n = c->info.nctas * c->info.warps_per_cta;
-	bool unfinished = false;
 
 	if (c->gather)
 		gather_flush(c);
@@ -190,10 +206,11 @@ void decode_end(struct dcluster *c)
 	if (c->job->l->fault && !cut_short(c))
 		tcgen05_missing(c);
 	model_land_all(c);
+	if (!c->job->l->ended)
+		c->result.unfinished += !all_exited(c);
+	else if (lacks_exits(c))
+		c->result.damaged++;
 	for (uint32_t k = 0; c->job->l->ended && k < n; k++)
 		emit_exit(c, k, 0, c->warp[k].all);
-	for (uint32_t k = 0; !c->job->l->ended && k < n && !unfinished; k++)
-		unfinished = c->warp[k].gone != c->warp[k].all;
-	c->result.unfinished += unfinished;
 	hang_report(c);
 }

@@ -87,7 +87,8 @@ struct decode_launch {
 struct decode_result {
 	uint64_t events, records, clusters, ctas;
 	uint32_t sites_executed;
-	uint32_t damaged;          /* records that make no sense: the launch is not covered */
+	uint32_t damaged;          /* records that cannot have been written, and clusters of which the ends of
+				      lanes are missing: the launch is not covered */
 	uint32_t unknown_maps;     /* tensor copies through a map that is not known */
 	uint32_t moving_maps;      /* tensor copies through a map that is edited more than once, so
 				      that their place in global memory is not known */

@@ -46,6 +46,8 @@ struct stream {
 	const struct record_chunk **chunk;
 	uint32_t nchunks, at;      /* index of the chunk after the one being read */
 	const uint32_t *next, *end;
+	uint32_t leader, lanes;    /* this lane as a mask; with those that it can lead */
+	unsigned units;            /* of the record at `next` */
 	uint64_t clock;            /* of the record at `next`; UINT64_MAX: there is none */
 	bool sync_known;           /* exact order: these two are those of the next record that
 				      synchronizes */
@@ -241,6 +243,7 @@ void merge_run(struct dcluster *c); /* until it ends */
 struct decode_sites {
 	struct site_info *info;
 	struct batch_info *batch;
+	bool cancels;              /* clusters may be canceled, so that they record nothing */
 };
 /* Number of instructions executed, from the sites that have records. */
 uint32_t sites_executed(const struct rewrite *code, const uint8_t *seen);

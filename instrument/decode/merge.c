@@ -24,6 +24,19 @@ unsigned record_units(const struct site_info *s, bool affine, uint32_t lanes)
 	return 1 + (s->uniform_words + 3u) / 4;
 }
 
+/* Can the record at `next` have been written? Its units, or 0. A lane that leads others writes to its own
+ * chunk, and it is the lowest of them. */
+static unsigned valid_units(const struct dcluster *c, const struct stream *s)
+{
+	const uint32_t site = *s->next >> RECORD_SITE_SHIFT, lanes = s->next[1];
+	unsigned units;
+
+	if (!site || site >= c->job->l->code->site.n || lanes & ~s->lanes || !(lanes & s->leader))
+		return 0;
+	units = record_units(&c->job->info[site], *s->next & RECORD_AFFINE, lanes);
+	return units * (RECORD_UNIT / 4) <= (size_t)(s->end - s->next) ? units : 0;
+}
+
 /* Moves to the next record and extends its clock to 64 bits: the low half continues from the
  * record before. */
 static void advance(struct dcluster *c, struct stream *s)
@@ -32,8 +45,8 @@ static void advance(struct dcluster *c, struct stream *s)
 		uint32_t low;
 
 		if (s->next && s->next < s->end && *s->next) {
-			if (*s->next >> RECORD_SITE_SHIFT >= c->job->l->code->site.n ||
-					!s->next[1]) {
+			s->units = valid_units(c, s);
+			if (!s->units) {
 				c->result.damaged++;
 				s->next = s->end;
 				continue;
@@ -67,7 +80,7 @@ static void take_record(struct dcluster *c, struct stream *s, struct record *r)
 	r->base = s->next[3];
 	r->key = c->job->l->tickets && info->sync ? s->next[3] : s->clock;
 	r->words = s->next + 4;
-	s->next += 4 * record_units(info, r->affine, r->lanes);
+	s->next += 4 * s->units;
 	s->sync_known &= !info->sync;
 	advance(c, s);
 	c->result.records++;
@@ -94,7 +107,7 @@ static void find_next_sync(struct dcluster *c, struct stream *s)
 			s->sync_key = c->job->l->tickets ? at.next[3] : at.clock;
 			break;
 		}
-		at.next += 4 * record_units(info, *at.next & RECORD_AFFINE, at.next[1]);
+		at.next += 4 * at.units;
 	}
 	c->result = counted;
 }
@@ -429,11 +442,13 @@ static void open_streams(struct dcluster *c, uint32_t from, uint32_t to)
 		while (end < to && chunk[end]->cta == chunk[from]->cta &&
 				chunk[end]->warp_lane == chunk[from]->warp_lane)
 			end++;
-		s.chunk = chunk + from;
-		s.nchunks = end - from;
-		advance(c, &s);
 		w = &c->warp[c->job->first[c->job->nclusters + 1 + chunk[from]->cta] * per +
 			chunk[from]->warp_lane / 32];
+		s.chunk = chunk + from;
+		s.nchunks = end - from;
+		s.leader = 1u << chunk[from]->warp_lane % 32;
+		s.lanes = w->all & ~(s.leader - 1);
+		advance(c, &s);
 		if (!w->nstreams)
 			w->first = (uint32_t)c->stream.n;
 		w->nstreams++;

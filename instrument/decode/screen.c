@@ -329,7 +329,6 @@ static void screen_record(struct screen *s, const uint32_t *r, const uint32_t *a
 {
 	const struct screen_job *j = s->j;
 	const uint32_t word = j->site[s->site], lane_words = j->digest[s->site] & 0xfff;
-	const struct screen_tensor *t = &j->tensor[word >> SCREEN_DETAIL];
 	uint32_t before = 0;
 
 	switch ((enum screen_kind)(word & SCREEN_KIND)) {
@@ -344,7 +343,8 @@ static void screen_record(struct screen *s, const uint32_t *r, const uint32_t *a
 	case SCREEN_TENSOR_LOAD: case SCREEN_TENSOR_STORE: case SCREEN_TENSOR_REDUCE:
 		for EACH_LANE(l, r[1]) {
 			(void)l;
-			screen_tensor_lane(s, t, screen_words(r, lane_words, before++), word & SCREEN_KIND);
+			screen_tensor_lane(s, &j->tensor[word >> SCREEN_DETAIL],
+				screen_words(r, lane_words, before++), word & SCREEN_KIND);
 		}
 		break;
 	case SCREEN_HOST:

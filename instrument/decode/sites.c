@@ -54,6 +54,8 @@ struct decode_sites *decode_sites_open(const struct rewrite *code)
 	s->info = base_alloc((code->site.n + 1) * sizeof *s->info);
 	s->batch = base_alloc((code->batch.n + 1) * sizeof *s->batch);
 	describe_sites(code, s->info, s->batch);
+	for (size_t k = 1; k < code->site.n; k++)
+		s->cancels |= code->site.at[k].insn->op == OP_clusterlaunchcontrol_try_cancel;
 	return s;
 }
 

@@ -373,6 +373,9 @@ CUresult inject_after(struct inject_launch *l, CUresult r);
 void inject_context_ended(CUcontext context, CUdevice device);
 /* Checks a launch that pending.c has waited for: r is its result. Under the lock. */
 void inject_finish(struct inject_launch *l, CUresult r);
+/* It still runs, and its replay has ended long ago: inject_end_replay() takes what was found. */
+bool inject_takes_replay(const struct inject_launch *l);
+void inject_end_replay(struct inject_launch *l);
 _Noreturn void inject_stop(struct inject_launch *l); /* it has run for longer than --timeout */
 /* Makes the context of l->stream current; inject_leave() restores the one before. */
 void inject_enter(struct inject_launch *l);

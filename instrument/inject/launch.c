@@ -415,7 +415,7 @@ static void start_replay(struct inject_launch *l)
 	close_launch(&g);
 }
 
-static void end_replay(struct inject_launch *l)
+void inject_end_replay(struct inject_launch *l)
 {
 	struct records r = { .l = l };
 	struct gpu_launch g = { .user = &r };
@@ -425,6 +425,15 @@ static void end_replay(struct inject_launch *l)
 	describe(l, &g);
 	gpu_replay_end(inject_session(), l->replay, &g);
 	l->replay = NULL;
+}
+
+/* A launch that still runs so many seconds after its begin may never end, and the user then ends the program:
+ * what its replay found must be in the report by then. */
+#define REPLAY_ALONE 1.0
+
+bool inject_takes_replay(const struct inject_launch *l)
+{
+	return l->replay && progress_seconds() - l->launched >= REPLAY_ALONE && gpu_replay_ended(l->replay);
 }
 
 /* ---- the check ---- */
@@ -661,9 +670,14 @@ static CUresult wait_for(struct inject_launch *l, double patience)
 	double ran, since = 0;
 	CUresult r;
 
-	if (limit <= 0 && !drains && !patience)
-		return cu.p_cuStreamSynchronize(l->stream);
-	while ((r = cu.p_cuStreamQuery(l->stream)) == CUDA_ERROR_NOT_READY) {
+	do {
+		if (limit <= 0 && !drains && !patience && !l->replay)
+			return cu.p_cuStreamSynchronize(l->stream);
+		r = cu.p_cuStreamQuery(l->stream);
+		if (r != CUDA_ERROR_NOT_READY)
+			break;
+		if (inject_takes_replay(l))
+			inject_end_replay(l);
 		ran = progress_seconds() - start;
 		if (limit > 0 && ran >= limit)
 			break;
@@ -674,7 +688,7 @@ static CUresult wait_for(struct inject_launch *l, double patience)
 		}
 		if (!drains || ran < DRAIN_AFTER || !drain(l))
 			usleep(ran < 0.01 ? 20 : drains ? 100 : 1000);
-	}
+	} while (true);
 	return r;
 }
 
@@ -691,7 +705,7 @@ _Noreturn void inject_stop(struct inject_launch *l)
 {
 	if (!l->mixed)
 		check_records(l, false);
-	end_replay(l);
+	inject_end_replay(l);
 	inject_print("%s still ran after --timeout=%g seconds: the program is ended", l->kernel,
 		gpu_timeout(inject_session()));
 	consan_close(inject_session());
@@ -729,7 +743,7 @@ void inject_finish(struct inject_launch *l, CUresult r)
 	}
 	if (!l->counted)
 		gpu_ran(inject_session(), NULL, NULL);
-	end_replay(l);
+	inject_end_replay(l);
 	if (l->beside)
 		gpu_idle(inject_session()); /* other launches were checked in between */
 	halt();

@@ -247,6 +247,16 @@ static bool variable_is_used(const struct inject_launch *l)
 	return false;
 }
 
+#define LOOK_FOR_REPLAY 500            /* looks at the launch, each a millisecond after the one before */
+
+static void take_replay(struct inject_launch *l)
+{
+	inject_lock();
+	if (!l->abandoned && inject_takes_replay(l))
+		inject_end_replay(l);
+	inject_unlock();
+}
+
 /* CUDA_ERROR_NOT_READY: its time was up. */
 static CUresult wait_for(struct inject_launch *l)
 {
@@ -255,6 +265,8 @@ static CUresult wait_for(struct inject_launch *l)
 
 	for (unsigned k = 0; !__atomic_load_n(&l->abandoned, __ATOMIC_ACQUIRE)
 			&& (r = cu.p_cuEventQuery(l->ended)) == CUDA_ERROR_NOT_READY; k++) {
+		if (k % LOOK_FOR_REPLAY == LOOK_FOR_REPLAY - 1)
+			take_replay(l);
 		if (limit > 0 && progress_seconds() - l->launched >= limit)
 			break;
 		usleep(k < 100 ? 50 : 1000);
@@ -360,6 +372,7 @@ void inject_await(bool at_exit)
 		wait_a_little();
 	for (struct inject_launch *p; (p = pending.first);) {
 		not_ended(p);
+		inject_end_replay(p);
 		gpu_ran(inject_session(), NULL, NULL);
 		operations_close(p->operation);
 		drop(p);

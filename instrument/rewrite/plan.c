@@ -524,10 +524,12 @@ static const struct ptx_operand *returned(const struct ptx_insn *i)
 /* The token that a wait takes; NULL: none. */
 static const struct ptx_operand *waited(const struct ptx_insn *i)
 {
-	const struct ptx_operand *state = &i->operand[plan_address(i) + 1];
+	const struct ptx_operand *state;
 
-	return (i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait) &&
-		!ptx_has(i, MOD_parity) && state->kind == PO_REG ? state : NULL;
+	if ((i->op != OP_mbarrier_test_wait && i->op != OP_mbarrier_try_wait) || ptx_has(i, MOD_parity))
+		return NULL;
+	state = &i->operand[plan_address(i) + 1];
+	return state->kind == PO_REG ? state : NULL;
 }
 
 /* Depth of moves that is followed; real code has less. */

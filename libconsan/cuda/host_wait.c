@@ -15,9 +15,12 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 /* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
 #define END_LIMIT 5.0
 #define MOVES 1.0 /* seconds within which work that goes on makes progress */
-/* Seconds that a query, or an access of the host to guarded memory, waits for a grid to end: it may wait
- * for the host in a loop that has effects */
+/* Seconds of work that a query, or an access of the host to guarded memory, waits for a grid to end: it may
+ * wait for the host in a loop that has effects. On a busy machine these take longer on the clock; the second
+ * limit is for what does no work and is not known to wait, as a printf() to a pipe that is full. */
 #define QUERY_LIMIT 2.0
+#define QUERY_MOST 60.0
+#define QUERY_LOOK 0.1
 
 static struct {
 	bool started;
@@ -131,10 +134,31 @@ static void explore(const struct goal *g)
 	queue.copying = false;
 }
 
+/* A query that waits for a task until the time of `limit`. */
+struct query {
+	struct cpu_span span;
+	struct timespec limit;
+};
+
+static struct query begin_query(void)
+{
+	return (struct query){ cpu_span_begin(), deadline_in(QUERY_LIMIT) };
+}
+
+/* The time is over; has the work been given too little of it? */
+static bool query_goes_on(struct query *q)
+{
+	if (!queue.busy || cpu_span_seconds(&q->span) >= QUERY_LIMIT || progress_seconds() - q->span.clock >= QUERY_MOST)
+		return false;
+	q->limit = deadline_in(QUERY_LOOK);
+	return true;
+}
+
 /* The caller holds the lock. */
 static int wait_for(const struct goal *g, enum wait_mode mode)
 {
-	const struct timespec limit = deadline_in(QUERY_LIMIT), *until = mode == WAIT_QUERY ? &limit : NULL;
+	const bool waits = mode != WAIT_QUERY;
+	struct query query = begin_query();
 	int error = 0;
 
 	queue.calls++;
@@ -148,7 +172,8 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	mark_needed(g, g);
 	if (mode == WAIT_DONE)
 		begin_wait();
-	while (!reached(g) && !leave_wanted() && engine_step(g, mode, until))
+	while (!reached(g) && !leave_wanted()
+			&& (engine_step(g, mode, waits ? NULL : &query.limit) || (!waits && query_goes_on(&query))))
 		;
 	if (mode == WAIT_DONE)
 		end_wait();

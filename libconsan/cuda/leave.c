@@ -6,7 +6,12 @@
  *
  * Where the call would return is found by unwinding the stack; its return address is replaced. Calls that
  * only pass on a call of the C library (LEAVE_AT_ONCE) can be left at any time: a program may jump out of
- * a read() that blocks. Such a jump takes 6 us instead of 10 ns, as the stack is unwound each time. */
+ * a read() that blocks. Such a jump takes 6 us instead of 10 ns, as the stack is unwound each time.
+ *
+ * ThreadSanitizer cannot run this: its runtime calls a handler that has interrupted computation later, from
+ * the next function that it intercepts, so that there is no frame of a signal to return from; one that has
+ * interrupted a blocking call it calls within that frame, but if this returns past it, it never calls a
+ * handler of that thread again. */
 #include "queue.h"
 
 #include <dlfcn.h>

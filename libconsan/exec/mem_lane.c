@@ -458,8 +458,10 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 
 static bool body_param(const struct decoder *d, const struct ptx_operand *a)
 {
+	const struct ptx_func *f = d->k->func;
+
 	return a->var && a->var->space == PS_param &&
-		!(a->var >= d->k->func->param && a->var < d->k->func->param + d->k->func->nparam);
+		!(f->nparam && a->var >= f->param && a->var < f->param + f->nparam);
 }
 
 static void order(struct decoder *d, const struct ptx_insn *i, struct xop *x, bool load)

@@ -136,6 +136,7 @@ static void change(struct rewrite *w, uint32_t from, uint32_t to, struct order_s
 static void rewrite_range(struct rewrite *w, const struct zone *z, size_t *i, uint32_t *done,
 	uint32_t from, uint32_t to)
 {
+	static const struct piece none = { .from = UINT32_MAX };
 	const struct piece *p;
 
 	for (; *i < z->piece.n && z->piece.at[*i].to <= from; ++*i) {
@@ -143,12 +144,12 @@ static void rewrite_range(struct rewrite *w, const struct zone *z, size_t *i, ui
 		if (*done < p->to)
 			keep(w, p->from > *done ? p->from : *done, p->to, p->state);
 	}
-	p = &z->piece.at[*i];
-	if (*i < z->piece.n && p->from < from && *done < from)
+	p = *i < z->piece.n ? &z->piece.at[*i] : &none;
+	if (p->from < from && *done < from)
 		keep(w, p->from > *done ? p->from : *done, from, p->state);
 	for (*done = from; *done < to;) {
-		p = &z->piece.at[*i];
-		if (*i == z->piece.n || p->from >= to) {
+		p = *i < z->piece.n ? &z->piece.at[*i] : &none;
+		if (p->from >= to) {
 			change(w, *done, to, NULL);
 			*done = to;
 		} else if (p->from > *done) {

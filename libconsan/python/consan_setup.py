@@ -45,6 +45,29 @@ def on_gpu():
     return "backend=gpu" in os.environ.get("CONSAN_SESSION_OPTIONS", "").split()
 
 
+def complain(what, error):
+    """The program goes on without a part of this package."""
+    try:
+        sys.stderr.write(f"consan: {what}: {type(error).__name__}: {error}\n")
+    except Exception:  # the program has closed or replaced it
+        pass
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _import(name):
+    """Imports a part of this package, though the program's own folder, which is before PYTHONPATH, may have
+    a module of the same name."""
+    sys.path.insert(0, _HERE)
+    try:
+        __import__(name)
+    except Exception as e:  # of a version of the framework that it does not know
+        complain(name, e)
+    finally:
+        sys.path.remove(_HERE)
+
+
 class _Loader:
     """Loads a module by its own loader, and then imports ours."""
 
@@ -58,9 +81,11 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self.real
         self.real.exec_module(module)
-        __import__(self.after)
+        _import(self.after)
 
     def __getattr__(self, name):
+        if name == "real":  # a copy that is not complete yet
+            raise AttributeError(name)
         return getattr(self.real, name)
 
 
@@ -74,15 +99,22 @@ class _Finder:
         after = self.after.get(name)
         if not after:
             return None
-        for finder in sys.meta_path[sys.meta_path.index(self) + 1:]:
-            spec = finder.find_spec(name, path, target)
-            if spec:
-                break
-        else:
-            return None
-        if hasattr(spec.loader, "exec_module"):
+        spec = self._behind(name, path, target)
+        if spec and hasattr(spec.loader, "exec_module"):
             spec.loader = _Loader(spec.loader, after)
         return spec
+
+    def _behind(self, name, path, target):
+        """What the finders behind this one find. The program may have put this one into one of its own."""
+        finders = list(sys.meta_path)
+        if self not in finders:
+            return None
+        for finder in finders[finders.index(self) + 1:]:
+            find = getattr(finder, "find_spec", None)  # old ones have find_module() only
+            spec = find(name, path, target) if find else None
+            if spec:
+                return spec
+        return None
 
 
 def install():
@@ -104,4 +136,4 @@ def install():
     sys.meta_path.insert(0, _Finder(after))
     for name in after:  # loaded before this: by the interpreter or another .pth file
         if name in sys.modules:
-            __import__(after[name])
+            _import(after[name])

@@ -23,5 +23,8 @@ def _chain():
 if "CONSAN_RESULTS" in environ:
     import consan_setup
 
-    consan_setup.install()
+    try:
+        consan_setup.install()
+    except Exception as e:
+        consan_setup.complain("the start", e)
 _chain()

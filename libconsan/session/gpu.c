@@ -150,7 +150,8 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 			f->unrecorded && !r->refused
 			? "; --gpu-global records addresses of global memory, too" : "");
 	else if (r->damaged)
-		snprintf(why, 320, "%u records of the GPU are not valid", r->damaged);
+		snprintf(why, 320, "records of the GPU are damaged or missing in %u places, so that what is "
+			"reported of the launch may be wrong", r->damaged);
 	else if (r->unknown_maps)
 		snprintf(why, 320, "%u tensor copies went through a tensor map that could not be "
 			"read (%.*s); what came after a load was not checked", r->unknown_maps,

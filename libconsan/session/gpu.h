@@ -150,9 +150,11 @@ bool gpu_replay_wants(struct consan *c, const struct gpu_launch *l);
 /* Before the launch: a copy of the process begins to run it on the executor. Its findings have the
  * number of the launch that gpu_wants() has recorded. NULL: the reason is in the report. */
 struct gpu_replay *gpu_replay_open(struct consan *c, const struct gpu_launch *l, const struct gpu_input *in);
-/* After gpu_check(): adds its findings to the report. l: as far as needed to judge an access outside
+/* After gpu_check(), if that comes soon: adds its findings to the report. l: as far as needed to judge an access outside
  * of the memory that was copied. */
 void gpu_replay_end(struct consan *c, struct gpu_replay *r, const struct gpu_launch *l); /* NULL is fine */
+/* Has it ended, so that gpu_replay_end() does not wait? */
+bool gpu_replay_ended(const struct gpu_replay *r);
 /* The launch cannot be replayed, and why. */
 void gpu_replay_refused(struct consan *c, const char *kernel, const char *why);
 uint64_t gpu_replay_memory(const struct consan *c); /* bytes */

@@ -8,6 +8,7 @@
 #include "repair.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -425,6 +426,13 @@ static void account(struct consan *c, const struct gpu_replay *r, const struct o
 	if (*out->why)
 		snprintf(v->not_replayed, sizeof v->not_replayed, "%s", out->why);
 	results_coverage(c->records, v);
+}
+
+bool gpu_replay_ended(const struct gpu_replay *r)
+{
+	struct pollfd from = { .fd = r->from, .events = POLLIN };
+
+	return r->pid <= 0 || poll(&from, 1, 0) > 0;
 }
 
 void gpu_replay_end(struct consan *c, struct gpu_replay *r, const struct gpu_launch *l)

@@ -3,10 +3,13 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define CHECK(x) do { if (!(x)) { printf("line %d: %s\n", __LINE__, #x); return 1; } } while (0)
 #define OK(x) IS(CUDA_SUCCESS, x)
@@ -534,6 +537,47 @@ static int streams_memory(void)
 	return 0;
 }
 
+/* Its parent runs for a millisecond in sixty, as on a busy machine. */
+static pid_t slow_down(void)
+{
+	const pid_t child = fork();
+
+	for (int i = 0; !child && i < 2000 && getppid() != 1; i++) {
+		kill(getppid(), SIGSTOP);
+		usleep(60000);
+		kill(getppid(), SIGCONT);
+		usleep(1000);
+	}
+	if (!child)
+		_exit(0);
+	return child;
+}
+
+/* A query waits for the grid, which needs little of the processor's time and much of the clock's. */
+static int busy_query(void)
+{
+	static const char loops[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry loops()\n{\n"
+		"\t.reg .b32 %r;\n\t.reg .pred %p;\n\tmov.u32 %r, 0;\n"
+		"again:\n\tadd.u32 %r, %r, 1;\n\tsetp.lt.u32 %p, %r, 15000000;\n\t@%p bra again;\n\tret;\n}\n";
+	CUcontext c;
+	CUfunction f;
+	CUmodule m;
+	CUresult r;
+	pid_t child;
+
+	CHECK(!begin(&c));
+	OK(cuModuleLoadData(&m, loops));
+	OK(cuModuleGetFunction(&f, m, "loops"));
+	OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+	child = slow_down();
+	r = cuStreamQuery(NULL);
+	kill(child, SIGKILL);
+	kill(getpid(), SIGCONT);
+	waitpid(child, NULL, 0);
+	IS(CUDA_SUCCESS, r);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct { const char *name; int (*run)(void); } tests[] = {
@@ -543,7 +587,7 @@ int main(int argc, char **argv)
 		{ "programmatic-event", programmatic_event }, { "unknown-attribute", unknown_attribute },
 		{ "newer-ptx", newer_ptx }, { "no-ptx", no_ptx }, { "no-file", no_file },
 		{ "unsupported", unsupported }, { "unknown-plugin", unknown_plugin },
-		{ "nvml", nvml }, { "streams-memory", streams_memory },
+		{ "nvml", nvml }, { "streams-memory", streams_memory }, { "busy-query", busy_query },
 	};
 
 	for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

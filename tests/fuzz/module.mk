@@ -3,7 +3,7 @@
 # `make fuzz SECONDS=n` builds them with libFuzzer, ASan and UBSan, which needs clang, and runs each for
 # n seconds; FUZZ=NAME runs one. What is found is left in $(BUILD)/tests/fuzz/found/. By any compiler,
 # `make check` runs each target on its corpus, which also has the inputs that once failed.
-FUZZ_TARGETS = ptx run image redirect events json suppressions options demangle
+FUZZ_TARGETS = ptx run image redirect events records json suppressions options demangle
 FUZZ_BIN = $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/%)
 FUZZ ?= $(FUZZ_TARGETS)
 SECONDS ?= 60
@@ -11,6 +11,9 @@ FUZZ_CLANG ?= clang
 
 # of the targets that read what the preloaded library reads
 $(BUILD)/tests/fuzz/redirect: $(BUILD)/libconsan/cuda/elf_file.o $(BUILD)/libconsan/cuda/stripped.o
+# comes between a launch of a specimen and its check
+$(BUILD)/tests/fuzz/records: $(BUILD)/tests/cases/harness/specimen.o
+$(BUILD)/tests/fuzz/records: FUZZ_LINK = -Wl,--wrap=gpu_emulate_screen
 ifeq ($(SAN),fuzz)
 $(BUILD)/tests/fuzz/%.o: CFLAGS_ALL += -DFUZZ_LIBFUZZER
 FUZZ_MAIN = -fsanitize=fuzzer
@@ -18,7 +21,7 @@ else
 $(FUZZ_BIN): $(BUILD)/tests/fuzz/driver.o
 endif
 $(FUZZ_BIN): $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/file.o $(BUILD)/libconsan.a
-	$(V)$(CC) $(SANFLAGS) $(FUZZ_MAIN) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	$(V)$(CC) $(SANFLAGS) $(FUZZ_MAIN) $(FUZZ_LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 # Event files are of one version of consan, so they are made anew: from specimens, whose events are few.
 FUZZ_SPECIMENS = $(wildcard tests/cases/*/cs?0[0-4]*.ptx)
@@ -31,7 +34,7 @@ $(FUZZ_EVENTS)/made: $(BUILD)/tests/fuzz/run $(FUZZ_SPECIMENS)
 # Seeds that run for long slow down all that is made from them.
 LONG_SEEDS = %/polled_by_an_atomic_that_writes.ptx
 SEEDS = $(filter-out $(LONG_SEEDS),$(wildcard tests/fuzz/corpus/$(1)/* \
-	$(if $(filter ptx run,$(1)),tests/cases/race/*.ptx tests/cases/async/*.ptx tests/cases/tcgen05/*.ptx))) \
+	$(if $(filter ptx run records,$(1)),tests/cases/race/*.ptx tests/cases/async/*.ptx tests/cases/tcgen05/*.ptx))) \
 	$(if $(filter events,$(1)),$(FUZZ_EVENTS)/*.events)
 
 # the loop is make's, as only make knows the seeds of each target

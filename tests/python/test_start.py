@@ -118,3 +118,173 @@ def test_package_has_the_version_of_the_library():
     header = (Path(__file__).parent.parent.parent / "libconsan" / "consan.h").read_text()
     done = run("-c", "import consan; print(consan.__version__)")
     assert f'#define CONSAN_VERSION "{done.stdout.strip()}"' in header
+
+
+# ---- what is hostile to the package ----
+
+LAUNCH = f"""
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
+device = ctypes.c_int()
+assert not cuda.cuInit(0) and not cuda.cuDeviceGet(ctypes.byref(device), 0)
+assert not cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device)
+assert not cuda.cuModuleLoadData(ctypes.byref(module), b'''{PTX}''')
+assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, b"scale")
+assert not cuda.cuMemAlloc_v2(ctypes.byref(memory), 4096)
+def launch():
+    values = memory, ctypes.c_float(2), ctypes.c_uint32(31)
+    args = (ctypes.c_void_p * 3)(*map(ctypes.addressof, values))
+    assert not cuda.cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, None, args, None)
+"""
+
+
+def report(folder, file, *options):
+    """The report of a program, which races, and its output."""
+    done = subprocess.run([CONSAN_RUN, "--report=report.json", *options, "--", sys.executable, file],
+                          capture_output=True, timeout=300, cwd=folder)
+    assert done.returncode == 66, done.stderr
+    return (folder / "report.json").read_bytes(), done.stderr
+
+
+@pytest.mark.parametrize("name", (b"not \xff utf-8.py", b"tab\tand\nnewline.py", b"escape \x1b[31m.py"))
+def test_frames_of_files_with_any_name(tmp_path, name):
+    file = os.path.join(os.fsencode(tmp_path), name)
+    with open(file, "w") as out:
+        out.write(LAUNCH + "launch()\n")
+    written, errors = report(tmp_path, file)
+    assert b"in launch" in errors and b"Error" not in errors, errors
+    assert b"\x1b" not in errors and b"\xff" not in written
+
+
+def fake_framework(folder, extra=""):
+    """A framework for which consan has a part."""
+    (folder / "jax" / "_src").mkdir(parents=True)
+    (folder / "jax" / "__init__.py").write_text("")
+    (folder / "jax" / "_src" / "__init__.py").write_text("")
+    (folder / "jax" / "_src" / "hardware_utils.py").write_text(extra)
+
+
+SEES = ("import jax._src.hardware_utils as h\n"
+        "print(hasattr(h, 'has_visible_nvidia_gpu'))\n")
+
+
+def test_modules_of_the_program_with_our_names(tmp_path):
+    fake_framework(tmp_path)
+    (tmp_path / "consan.py").write_text("mine = True\n")
+    (tmp_path / "consan_setup.py").write_text("mine = True\n")
+    (tmp_path / "uses.py").write_text(SEES)
+    (tmp_path / "has.py").write_text("import consan\nassert consan.mine\n" + SEES)
+    done = run(str(tmp_path / "uses.py"))
+    assert done.stdout == "True\n" and "consan: consan" not in done.stderr
+    done = run(str(tmp_path / "has.py"))
+    assert done.stdout == "False\n" and "consan._jax" in done.stderr
+
+
+def test_a_part_that_fails_does_not_end_the_program(tmp_path):
+    fake_framework(tmp_path, "import ctypes\nctypes.c_bool = None\n")
+    (tmp_path / "uses.py").write_text(SEES)
+    done = run(str(tmp_path / "uses.py"))
+    assert done.stdout == "False\n" and "consan: consan._jax: AttributeError" in done.stderr
+
+
+FINDERS = f"""
+import copy, sys
+ours = next(f for f in sys.meta_path if type(f).__module__ == "consan_setup")
+class Old:
+    def find_module(self, name, path=None):
+        return None
+class Wrapper:
+    def find_spec(self, *args):
+        return ours.find_spec(*args)
+sys.meta_path.insert(1, Old())
+{SEES}
+from importlib.util import find_spec
+assert copy.deepcopy(find_spec("jax._src.hardware_utils"))
+del sys.modules["jax._src.hardware_utils"]
+sys.meta_path[0] = Wrapper()
+import jax._src.hardware_utils
+print("done")
+"""
+
+
+def test_finders_of_the_program(tmp_path):
+    fake_framework(tmp_path)
+    (tmp_path / "uses.py").write_text(FINDERS)
+    done = run(str(tmp_path / "uses.py"))
+    assert done.stdout == "True\ndone\n", done.stderr
+
+
+def sources(code, **more):
+    return run("-c", "from consan import _sources\n" + code, **more)
+
+
+def test_folders_for_sources_that_cannot_be_used(tmp_path):
+    code = "print(_sources.keep('__global__ void k() {} // \\udcff', 'k.cu'))"
+    for cache in ("/proc/none", "relative", "/dev/null"):
+        done = sources(code, XDG_CACHE_HOME=cache)
+        assert done.stdout == "k.cu\n", done.stderr
+    done = sources(code, XDG_CACHE_HOME=str(tmp_path))
+    assert done.stdout.startswith(str(tmp_path / "consan" / "sources" / "k-")), done.stderr
+
+
+def test_links_are_not_followed_where_sources_are_written(tmp_path):
+    (tmp_path / "cell").mkdir()
+    (tmp_path / "cell" / "1.py").symlink_to(tmp_path / "made")
+    code = ("import linecache, tempfile\n"
+            "path = tempfile.gettempdir() + '/cell/1.py'\n"
+            "linecache.cache[path] = 2, None, ['x\\n', 'y\\n'], path\n"
+            "_sources.restore(path)\n")
+    done = sources(code, TMPDIR=str(tmp_path))
+    assert "Error" not in done.stderr and not (tmp_path / "made").exists()
+    (tmp_path / "cell" / "1.py").unlink()
+    sources(code, TMPDIR=str(tmp_path))
+    assert (tmp_path / "cell" / "1.py").read_text() == "x\ny\n"
+
+
+CLOSED = f"""
+import array, consan, threading
+x = array.array("f", [0] * 64)
+one, other = consan.session(), consan.session()
+module = one.load('''{PTX}''')
+kernel = module.kernel("scale")
+def refused(call):
+    try:
+        call()
+    except (consan.Error, ValueError) as e:
+        return True
+assert refused(lambda: one.launch(kernel, grid=1 << 32, block=64, args=[x, 2.0, 63]))
+assert refused(lambda: one.write_report("report.json\\0.html"))
+assert refused(lambda: module.kernel("\\udcff"))
+if not consan.under_consan_run():
+    assert refused(lambda: other.launch(kernel, block=64, args=[x, 2.0, 63]))
+def launches():
+    try:
+        while True:
+            one.launch(kernel, block=64, args=[x, 2.0, 63])
+            one.findings
+    except consan.Error:
+        pass
+threads = [threading.Thread(target=launches) for _ in range(3)]
+for t in threads:
+    t.start()
+while not one.coverage:
+    pass
+one.close()
+for t in threads:
+    t.join()
+assert refused(lambda: module.kernels) and refused(lambda: module.kernel("scale"))
+assert refused(lambda: other.launch(kernel, block=64, args=[x, 2.0, 63]))
+assert refused(lambda: one.launch(kernel, block=64, args=[x, 2.0, 63])) and one.coverage
+print("done")
+"""
+
+
+@pytest.mark.parametrize("under", (False, True), ids=("own session", "under consan-run"))
+def test_session_that_is_closed(under):
+    if under:
+        done = run("-c", CLOSED)
+    else:
+        done = subprocess.run([sys.executable, "-c", CLOSED], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(BUILD / "python")})
+    assert done.stdout == "done\n", done.stdout + done.stderr

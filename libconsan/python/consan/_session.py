@@ -3,6 +3,8 @@ import array
 import ctypes
 import os
 import struct
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Optional
 
@@ -131,7 +133,17 @@ def _dim3(d):
     d = tuple(d) if hasattr(d, "__iter__") else (d,)
     if not 1 <= len(d) <= 3:
         raise ValueError(f"one to three dimensions expected, not {len(d)}")
+    if not all(0 <= n < 1 << 32 for n in d):
+        raise ValueError(f"a dimension does not fit into 32 bits: {d}")
     return (ctypes.c_uint32 * 3)(*d, *(1,) * (3 - len(d)))
+
+
+def _name(name):
+    """A name or path as C reads it. Bytes behind a 0 would be ignored."""
+    name = os.fsencode(name)
+    if b"\0" in name:
+        raise ValueError("embedded null character")
+    return name
 
 
 def _words(options, named):
@@ -152,7 +164,7 @@ class Kernel:
 
     def __init__(self, module, handle):
         self._module, self._handle = module, handle
-        library = module._session._library
+        library = module._session._library  # its lock is held
         info = _c.KernelInfo()
         library.kernel_info_sized(handle, ctypes.byref(info), ctypes.sizeof(info))
         self.name = _text(info.name)
@@ -174,18 +186,20 @@ class Module:
     def kernels(self):
         """Names of the entries."""
         names = []
-        while True:
-            name = self._session._library.kernel_name(self._handle, len(names))
-            if not name:
-                return names
-            names.append(_text(name))
+        with self._session._use() as library:
+            while True:
+                name = library.kernel_name(self._handle, len(names))
+                if not name:
+                    return names
+                names.append(_text(name))
 
     def kernel(self, name):
         err = _c.Err()
-        handle = self._session._library.kernel(self._handle, name.encode(), ctypes.byref(err))
-        if not handle:
-            _raise(err)
-        return Kernel(self, handle)
+        with self._session._use() as library:
+            handle = library.kernel(self._handle, _name(name), ctypes.byref(err))
+            if not handle:
+                _raise(err)
+            return Kernel(self, handle)
 
 
 def _memory(value):
@@ -226,6 +240,10 @@ def _scalar(value, size):
     return raw
 
 
+# No thread closes what another one uses.
+_program_lock = threading.RLock()
+
+
 class Session:
     """Findings and coverage of the kernels that were launched since it was opened. It has device
     memory and modules of its own, or (under consan-run) is the session of the program."""
@@ -233,9 +251,17 @@ class Session:
     def __init__(self, library, handle, shared):
         self._library, self._handle, self._shared = library, handle, shared
         self._modules = []
+        self._lock = _program_lock if shared else threading.RLock()
         self._before = self._counts() if shared else {}
         self._launched = self._launches() if shared else {}
         self._kept = None  # findings and coverage at the end
+
+    @contextmanager
+    def _use(self):
+        with self._lock:
+            if self._kept is not None:
+                raise Error("the session is closed")
+            yield self._library
 
     # ---- what was found ----
 
@@ -272,10 +298,14 @@ class Session:
                 rows.append(Coverage(_text(r.kernel), *now, _text(r.unchecked) if bad else ""))
         return found, rows
 
+    def _seen(self):
+        with self._lock:
+            return self._kept or self._look()
+
     @property
     def findings(self):
         """A list of Finding, the most severe first; of notes, too."""
-        return (self._kept or self._look())[0]
+        return self._seen()[0]
 
     @property
     def errors(self):
@@ -285,7 +315,7 @@ class Session:
     @property
     def coverage(self):
         """A list of Coverage, one for each kernel that was launched."""
-        return (self._kept or self._look())[1]
+        return self._seen()[1]
 
     @property
     def unchecked(self):
@@ -295,8 +325,9 @@ class Session:
     def write_report(self, path):
         """Writes the whole session's report in the format of the suffix, as consan-run --report."""
         err = _c.Err()
-        if not self._library.write_report(self._handle, os.fsencode(path), ctypes.byref(err)):
-            _raise(err)
+        with self._use() as library:
+            if not library.write_report(self._handle, _name(path), ctypes.byref(err)):
+                _raise(err)
 
     # ---- kernels ----
 
@@ -313,16 +344,18 @@ class Session:
     def load(self, image, name="python"):
         """Loads PTX text (str or bytes), a fatbin or an ELF file in memory."""
         self._can_load()
-        image = image.encode() if isinstance(image, str) else bytes(image)
+        image = os.fsencode(image) if isinstance(image, str) else bytes(image)
         err = _c.Err()
-        return self._module(self._library.load_image(
-            self._handle, name.encode(), image, len(image), 0, ctypes.byref(err)), err)
+        with self._use() as library:
+            return self._module(library.load_image(
+                self._handle, _name(name), image, len(image), 0, ctypes.byref(err)), err)
 
     def load_file(self, path, index=0):
         self._can_load()
         err = _c.Err()
-        return self._module(self._library.load_file(
-            self._handle, os.fsencode(path), index, ctypes.byref(err)), err)
+        with self._use() as library:
+            return self._module(library.load_file(
+                self._handle, _name(path), index, ctypes.byref(err)), err)
 
     def launch(self, kernel, grid=1, block=1, args=(), cluster=None, shared=0, cooperative=False):
         """Runs a kernel to its end and checks it. args: NumPy arrays, array.array, tensors,
@@ -334,6 +367,13 @@ class Session:
         if len(args) != len(kernel.parameter_sizes):
             raise TypeError(f"{kernel.name} takes {len(kernel.parameter_sizes)} arguments, "
                             f"not {len(args)}")
+        home = kernel._module._session
+        with self._use():
+            if home._handle != self._handle:
+                raise Error("the kernel belongs to another session, or to one that is closed")
+            return self._launch(kernel, grid, block, args, cluster, shared, cooperative)
+
+    def _launch(self, kernel, grid, block, args, cluster, shared, cooperative):
         values, registered = [], []
         try:
             for value, size in zip(args, kernel.parameter_sizes):
@@ -368,15 +408,16 @@ class Session:
 
     def close(self):
         """Frees the session; its findings and coverage stay."""
-        if self._kept is not None:
-            return
-        self._kept = self._look()
-        for module in self._modules:
-            self._library.unload(module)
-        self._modules = []
-        if not self._shared:
-            self._library.close(self._handle)
-        self._handle = None
+        with self._lock:
+            if self._kept is not None:
+                return
+            self._kept = self._look()
+            for module in self._modules:
+                self._library.unload(module)
+            self._modules = []
+            if not self._shared:
+                self._library.close(self._handle)
+            self._handle = None
 
     def __enter__(self):
         return self

@@ -37,10 +37,22 @@ def _launches(frame):
     return _in_launcher(file)
 
 
+_ENDS = str.maketrans({"\t": "\\t", "\n": "\\n", "\0": "\\0"})
+
+
+def _field(text):
+    """The bytes of a file's name, which need be no UTF-8; without what ends a field or a line."""
+    text = text.translate(_ENDS)
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace")
+
+
 def _line(frame):
     code = frame.f_code
     name = getattr(code, "co_qualname", code.co_name)
-    return f"{_absolute(code.co_filename)}\t{frame.f_lineno or 0}\t{name}\n".encode()
+    return b"%b\t%d\t%b\n" % (_field(_absolute(code.co_filename)), frame.f_lineno or 0, _field(name))
 
 
 def _walk(frame, n, launchers):

@@ -118,6 +118,7 @@ Test(cuda, driver)
 	expect("--allow-unchecked ./driver nvml", 0, NULL);
 	expect("--devices=3 --allow-unchecked env CUDA_VISIBLE_DEVICES=2,0 ./driver nvml", 0, NULL);
 	expect("--allow-unchecked ./driver streams-memory", 0, NULL);
+	expect("./driver busy-query", 0, "1 of 1 kernel checked");
 	expect("--allow-unchecked ./driver entry", 0, "unsupported call: cuArrayGetPlane");
 	expect("--allow-unchecked ./driver tensormap", 0, "cuTensorMapEncodeTiled");
 }

@@ -98,3 +98,24 @@ Test(replay, addresses, .timeout = TEST_LIMIT)
 	LACKS("CS903");
 	HAS("in memory that was not copied");
 }
+
+/* The kernel never ends, and the user ends the program: what the replay found is reported. There is no
+ * --timeout, so the program waits for the GPU. It is ended when the records have the finding. */
+static void ended_in_a_launch(const char *options, const char *end)
+{
+	const char *dir = build_dir();
+
+	needs_gpu_mode();
+	shell("d=$(mktemp -d) && export TMPDIR=$d; %s setsid env DRIVER_CHUNKS=1 DRIVER_END=%s %s/consan-run --backend=gpu "
+		"--no-source --code-cache=none --report=-.json --gpu-then-cpu %s %s/tests/gpu/replay_client race 4 & "
+		"p=$!; n=0; until grep -rqs CS10 $d || [ $((n += 1)) = 3000 ]; do sleep 0.1; done; "
+		"kill -- -$p; wait $p; rm -rf $d", fake_gpu("driver"), end, dir, options, dir);
+	HAS("\"rule\": \"CS1");
+	HAS("\"replayed\": 1");
+	HAS("\"replayed_ctas\": 4");
+}
+
+Test(replay, of_a_launch_that_does_not_end, .timeout = TEST_LIMIT)
+{
+	ended_in_a_launch("", "hang");
+}
