@@ -11,7 +11,8 @@
  *    report is sufficient. Only a pair of morally strong accesses is kept: neither ordered nor a
  *    race, both matter to a later weak access. If n is a read-modify-write that has observed the
  *    strong write x, what is ordered after n is ordered after x, and x can be dropped if the two
- *    race with the same strong accesses.
+ *    race with the same strong accesses. The lanes of one instruction have not observed each
+ *    other: each read-modify-write has an epoch of its own, by which its entries are known.
  *  - n reads, x reads: only a later write w matters. If n knows x, a w that knows n knows x: x can
  *    be dropped. If x is the same agent's and x's lanes are among n's, knowing n (at a later or
  *    equal epoch) includes knowing x: x can be dropped, whether or not the lanes are ordered with
@@ -79,6 +80,12 @@ static inline bool reads(const struct cell_entry *e)
 	return !(e->what & CELL_WRITE) || is_rmw(e);
 }
 
+/* Are both of one read-modify-write instruction, by other lanes? Nothing orders its lanes. */
+static inline bool same_instruction(const struct cell_entry *x, const struct cell_entry *y)
+{
+	return x->agent == y->agent && x->epoch == y->epoch && x->what == y->what && is_rmw(x);
+}
+
 /* The entries after one, which are still in their places. */
 struct newer {
 	const struct shadow *s;
@@ -115,6 +122,8 @@ enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_en
 			continue;
 		if (!reads(z))
 			return SHADOW_NOT_OBSERVED; /* the end of the chain */
+		if (same_instruction(x, z))
+			continue;
 		for (uint32_t m = z->what & CELL_STRONG ? both : 0; m; m &= m - 1) {
 			const unsigned b = (unsigned)__builtin_ctz(m);
 
@@ -210,7 +219,8 @@ static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 static inline bool observed_by(const struct run *run, const struct cell_entry *x,
 	const struct cell_entry *now)
 {
-	return is_rmw(now) && x->what & CELL_WRITE && !since(run, run->store);
+	return is_rmw(now) && x->what & CELL_WRITE && !since(run, run->store)
+		&& !same_instruction(x, now);
 }
 
 static void extend_run(struct run *run, const struct cell_entry *x, const struct cell_entry *now)

@@ -384,6 +384,8 @@ void on_access(struct cluster *c, const struct event *e)
 		return;
 	}
 	acquire_reads(c, w, e);
+	if (a->mode == MODE_RMW)
+		warp_close_epoch(w); /* past.c tells instructions apart by their epochs */
 	now.epoch = warp_stamp(w);
 	touch_elements(c, w, &x, now);
 	release_writes(c, w, e);
