@@ -13,6 +13,9 @@
  *    strong write x, what is ordered after n is ordered after x, and x can be dropped if the two
  *    race with the same strong accesses. The lanes of one instruction have not observed each
  *    other: each read-modify-write has an epoch of its own, by which its entries are known.
+ *  - n is a read-modify-write whose result is not used, and so is x, or x is a store: nothing shows
+ *    which came first, and x is kept as if n had not observed it. Those of one warp and epoch are
+ *    one entry with the lanes of all, as nothing has observed one of them alone.
  *  - n reads, x reads: only a later write w matters. If n knows x, a w that knows n knows x: x can
  *    be dropped. If x is the same agent's and x's lanes are among n's, knowing n (at a later or
  *    equal epoch) includes knowing x: x can be dropped, whether or not the lanes are ordered with
@@ -27,6 +30,12 @@
  * or read-modify-write z has observed the strong writes of its chain that are before it (PTX ISA
  * 8.9.2), unless it returned an older value. An access after which z is ordered is ordered after
  * those, too (8.9.5): see shadow_observed().
+ *
+ * Exceptions, all for locations that are accessed with several scopes, or from several CTAs:
+ *  - a strong n replaces a strong x of another CTA that it knows: y with a scope that includes the
+ *    thread of n, and not that of x, is compared with n only;
+ *  - a read-modify-write is dropped for one that observed it although an older strong write stays:
+ *    of who is ordered after the former alone it is not known that it is ordered after that write.
  *
  * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
  * still know all that they knew at issue. */
@@ -73,6 +82,12 @@ static inline bool is_rmw(const struct cell_entry *e)
 static inline bool now_reads_as_much(const struct cell_entry *x, const struct cell_entry *now)
 {
 	return !(now->what & CELL_UNREAD) || x->what & CELL_UNREAD;
+}
+
+/* A read-modify-write whose result is not used: what it observed shows no order. */
+static inline bool gives_nothing(const struct cell_entry *e)
+{
+	return is_rmw(e) && e->what & CELL_UNREAD;
 }
 
 static inline bool reads(const struct cell_entry *e)
@@ -178,21 +193,6 @@ static inline bool since(const struct run *run, uint32_t newest)
 	return newest > run->at + 1;
 }
 
-/* Nothing shows which of two read-modify-writes came first. Of those by other agents than now's the
- * newest is kept: one is enough for a later access by any agent that is ordered with neither. */
-static bool represented(const struct newer *newer, const struct cell_entry *x,
-	const struct cell_entry *now)
-{
-	struct newer n = *newer;
-	const struct cell_entry *y;
-
-	while ((y = next_of(&n)))
-		if (y->agent != now->agent && !(x->bytes & ~y->bytes)
-			&& !((x->what ^ y->what) & ~CELL_SITE_MASK))
-			return true;
-	return x->agent == now->agent;
-}
-
 /* May now, which conflicts with whatever conflicts with the strong access x, replace x although
  * older strong writes are recorded? A store x ends their chain, for what has read since; else x may
  * have observed them, and now must observe the same. A weak write ends what matters. */
@@ -264,7 +264,8 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 				rec->bytes |= x->bytes;
 				return DROP;
 			}
-		} else if (x->bytes == rec->bytes && !(now->what & CELL_WRITE)) {
+		} else if (x->bytes == rec->bytes && (!(now->what & CELL_WRITE)
+				|| (gives_nothing(now) && !since(run, run->read)))) {
 			rec->lanes |= x->lanes;
 			return DROP;
 		}
@@ -288,8 +289,6 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		verdict = v->classify(v, x, now, granule, both);
 		v->reported |= !v->anywhere;
 	}
-	if (verdict == SHADOW_UNSEEN)
-		verdict = represented(newer, x, now) ? SHADOW_EQUIVALENT : SHADOW_MORALLY_STRONG;
 	if (verdict == SHADOW_EQUIVALENT && !observed_by(run, x, now))
 		verdict = SHADOW_MORALLY_STRONG;
 	if (now->what & CELL_WRITE)

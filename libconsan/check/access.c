@@ -384,7 +384,7 @@ void on_access(struct cluster *c, const struct event *e)
 		return;
 	}
 	acquire_reads(c, w, e);
-	if (a->mode == MODE_RMW)
+	if (a->mode == MODE_RMW && !(now.what & CELL_UNREAD))
 		warp_close_epoch(w); /* past.c tells instructions apart by their epochs */
 	now.epoch = warp_stamp(w);
 	touch_elements(c, w, &x, now);

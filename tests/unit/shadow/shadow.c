@@ -16,10 +16,17 @@
 #define MEMORY 160u          /* bytes accessed */
 #define IDS 4096u
 #define OBJECTS 48u
+#define UNREAD 1024u         /* sites from here on: read-modify-writes whose results nothing reads */
 
 typedef uint64_t set[IDS / 64];
 struct know { set g, p; };
-struct past { uint32_t id; bool write, strong, generic; uint8_t shift; uint32_t insn; bool store; };
+struct past {
+	uint32_t id;
+	bool write, strong, generic;
+	uint8_t shift;
+	uint32_t insn;
+	bool store, unread;
+};
 
 static struct know thread[THREADS], flag[8], object[OBJECTS], bar;
 static struct past *byte[MEMORY];
@@ -51,15 +58,24 @@ static void add(struct know *to, const struct know *from)
 	}
 }
 
+/* Neither gives its thread a value: the program may go on alike after z came first. */
+static bool by_chance(const struct past *x, const struct past *z)
+{
+	return z->unread && (x->store || x->unread);
+}
+
 /* Did a later strong access known in `in` observe the strong write x? Those of one instruction do
  * not observe each other; a store ends the chain. */
 static bool observed(const set in, const struct past *x, const struct past *end)
 {
-	for (const struct past *z = x + 1; x->strong && x->write && z < end; z++)
-		if (z->strong && z->store && z->insn != x->insn)
+	for (const struct past *z = x + 1; x->strong && x->write && z < end; z++) {
+		if (!z->strong || z->insn == x->insn)
+			continue;
+		if (z->store)
 			return false;
-		else if (z->strong && z->insn != x->insn && has(in, z->id))
+		if (z->shift == x->shift && !by_chance(x, z) && has(in, z->id))
 			return true;
+	}
 	return false;
 }
 
@@ -104,6 +120,8 @@ enum { READ, WRITE, RMW, COPY, STRONG_READ, STRONG_WRITE };
 static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint32_t size,
 	unsigned mode)
 {
+	static const enum ev_scope scope[] = { SCOPE_CTA, SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU };
+	const bool unread = mode == RMW && rnd(2);
 	struct event e = { .warp = (uint16_t)w, .lanes = lanes };
 	struct { uint32_t id; unsigned lane; } mine[32];
 	unsigned n = 0;
@@ -118,7 +136,7 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 			struct know *k = &thread[w * 32 + mine[i].lane];
 			struct past now = { mine[i].id, mode != READ && mode != STRONG_READ,
 				mode == RMW || mode >= STRONG_READ, true, (uint8_t)log2_size(size), mine[0].id,
-				mode == STRONG_WRITE };
+				mode == STRONG_WRITE, unread };
 
 			for (uint32_t b = 0; b < size; b++)
 				if (!pass)
@@ -144,9 +162,11 @@ static void access_lanes(unsigned w, uint32_t lanes, const uint64_t *addr, uint3
 		e.access = (struct event_access){ .at.lane = addr, .bytes = size, .space = SP_SHARED,
 			.mode = mode == RMW ? MODE_RMW : mode == WRITE || mode == STRONG_WRITE ? MODE_WRITE
 			: MODE_READ, .sem = mode == RMW || mode >= STRONG_READ ? SEM_RELAXED : SEM_WEAK,
-			.scope = SCOPE_CTA };
+			.scope = scope[rnd(4)], .flags = unread ? ACCESS_REDUCTION : 0 };
 	}
+	line += unread ? UNREAD : 0;
 	emit(e);
+	line %= UNREAD;
 }
 
 static uint32_t some_lanes(void)
@@ -169,7 +189,7 @@ static void random_access(void)
 	if (mode == COPY && size < 4)
 		size = 4, slots = MEMORY / size, first = rnd(slots);
 	if (mode == RMW || mode >= STRONG_READ)
-		size = 4, slots = MEMORY / size, first = rnd(slots);
+		size = rnd(4) ? 4 : mode == RMW ? 8 : 1u << rnd(4), slots = MEMORY / size, first = rnd(slots);
 	if (pattern == 4 && size < 16)
 		pattern = 3;
 	if (pattern == 4) /* no granule twice, in few orders, as ldmatrix */
@@ -240,7 +260,7 @@ static void random_bulk_store(void)
 	if (from + size > MEMORY)
 		size = 16;
 	for (uint32_t b = from; b < from + size; b++) {
-		struct past now = { id, false, false, false, 4, id, false };
+		struct past now = { id, false, false, false, 4, id, false, false };
 
 		classify(b, now, &k, 1, true);
 		record(b, now);
@@ -268,7 +288,7 @@ static void random_bulk_load(void)
 		.sem = SEM_RELEASE, .flags = ARRIVE_EXPECT_TX } });
 	add(&object[o], k);
 	for (uint32_t b = from; b < from + size; b++) {
-		struct past now = { id, true, false, false, 4, id, false };
+		struct past now = { id, true, false, false, 4, id, false, false };
 
 		classify(b, now, &k, 1, true);
 		record(b, now);
@@ -319,13 +339,13 @@ static void random_mma(void)
 		all[t] = &thread[t];
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t k = 0; k < 16; k++) {
-			struct past now = { id, false, false, false, 4, id, false };
+			struct past now = { id, false, false, false, 4, id, false, false };
 
 			classify(span[i].addr + k, now, i < 4 ? all + 32 * i : all, i < 4 ? 32 : 128, true);
 		}
 	for (unsigned i = 0; i < 5; i++)
 		for (uint32_t k = 0; k < 16; k++)
-			record(span[i].addr + k, (struct past){ id, false, false, false, 4, id, false });
+			record(span[i].addr + k, (struct past){ id, false, false, false, 4, id, false, false });
 	mmas.id[mmas.n] = id;
 	mmas.group[mmas.n++] = mmas.open;
 	emit((struct event){ .kind = EV_WGMMA, .wgmma = { .spans = { span, 5 },
@@ -433,7 +453,7 @@ static bool fence_rule(unsigned r)
 
 static bool race_rule(unsigned r)
 {
-	return (r >= CS101 && r <= CS107) || r == CS109 || r == CS117 || r == CS120 || r == CS121
+	return (r >= CS101 && r <= CS109) || r == CS117 || r == CS120 || r == CS121
 		|| r == CS301 || fence_rule(r);
 }
 
@@ -464,6 +484,11 @@ static void one_step(unsigned calm)
 
 static void forget_all(void)
 {
+	static bool added;
+
+	for (unsigned i = 1; !added && i < 2 * UNREAD; i++)
+		cr_assert(site_add(&(struct site){ .unread = i >= UNREAD }) == i);
+	added = true;
 	memset(thread, 0, sizeof thread);
 	memset(flag, 0, sizeof flag);
 	memset(object, 0, sizeof object);
@@ -492,7 +517,7 @@ static unsigned first_difference(unsigned first)
 		if (!race_rule(f[i]->rule))
 			continue;
 		/* the pair is unordered in a finding, but the later site is the one that conflicts */
-		uint32_t at = f[i]->side[0].site;
+		uint32_t at = f[i]->side[0].site % UNREAD;
 
 		(fence_rule(f[i]->rule) ? fence : order)[at] = true;
 	}
