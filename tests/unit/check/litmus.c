@@ -337,6 +337,9 @@ static unsigned end(unsigned clusters, unsigned ctas, unsigned warps)
 		const unsigned a = f[i]->side[0].site % UNREAD, b = f[i]->side[1].site % UNREAD;
 		const unsigned later = a > b ? a : b;
 
+		if (getenv("CHECK_VERBOSE"))
+			fprintf(stderr, "%s %u %u\n", rule_get(f[i]->rule)->code, a, b);
+
 		if (!first || later < first)
 			first = later;
 	}
@@ -789,6 +792,10 @@ Test(litmus, agrees_with_the_axioms)
 	unsigned long runs = getenv("LITMUS_RUNS") ? strtoul(getenv("LITMUS_RUNS"), NULL, 0) : 20000;
 	unsigned long from = getenv("LITMUS_FROM") ? strtoul(getenv("LITMUS_FROM"), NULL, 0) : 0;
 
+	if (getenv("LITMUS_SEED")) {
+		one_execution(strtoull(getenv("LITMUS_SEED"), NULL, 0));
+		return;
+	}
 	for (unsigned long i = from; i < from + runs; i++)
 		one_execution(i * 0x9e3779b97f4a7c15u + 1);
 	fprintf(stderr, "litmus: %lu executions, %lu with a race\n", runs, racy);
