@@ -133,17 +133,17 @@ enum global_verdict {
 /* The access being made. classify() is called for every old access that overlaps it in `bytes` (a
  * mask) of the granule at addr; it sets *lanewise if the result depends on the lanes, hence on the
  * granule. observed() is called for a strong write x and a later strong read or read-modify-write z
- * of its chain: is z morally strong to x, and ordered before now, for some lane at each byte?
- * NULL: never. isolated: the accessor is ordered after no other cluster, so that two reads by
+ * of its chain: if z is morally strong to x, it removes from missing[byte], for each of `bytes`, the
+ * lanes of now before which z is ordered, for any lane of z. NULL: never. isolated: the accessor is ordered after no other cluster, so that two reads by
  * different clusters need no comparison; synchronised: clusters of the launch may synchronize with each
  * other. */
 struct global_accessor {
 	bool isolated, synchronised;
 	enum global_verdict (*classify)(struct global_accessor *a, const struct global_record *old,
 		const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
-	bool (*observed)(struct global_accessor *a, const struct global_record *x,
+	void (*observed)(struct global_accessor *a, const struct global_record *x,
 		const struct global_record *z, const struct global_record *now, uint64_t addr,
-		uint32_t bytes, bool *lanewise);
+		uint32_t bytes, uint32_t missing[16], bool *lanewise);
 };
 
 struct global_shadow;

@@ -5,7 +5,7 @@
  *  - n is ordered after x (GLOBAL_ORDERED): a later y that conflicts with x conflicts with n,
  *    unless n is a read and x a write, and y can be ordered after n only if it is ordered after x,
  *    as causality is transitive. So x is dropped. Not if n is strong and x is not, or if n is
- *    narrower in scope or of another size or proxy: then y may be compatible with n but not with
+ *    wider in scope or of another size or proxy: then y may be compatible with n but not with
  *    x. Reads outside the memory model (.nc) replace only other such reads.
  *  - n conflicts with x: this has been reported. x is dropped if it is of n's own cluster, whose
  *    events come in an order that does not depend on thread timing; x of another cluster stays,
@@ -23,8 +23,10 @@
  * MAX_ENTRIES_LOW when memory is short, the accesses of the highest clusters are dropped, reads
  * first. That is counted.
  *
- * These are the only losses without a proof: accesses beyond those limits, and the lanes of merged
- * reads, with which only an access that knows nothing of their warp is compared. */
+ * These are the only losses without a proof: accesses beyond those limits; the lanes of merged
+ * reads, with which only an access that knows nothing of their warp is compared; and a strong x of
+ * another CTA, for which y with a scope that includes the thread of n, and not that of x, is
+ * compared with n only. */
 #include "global_parts.h"
 
 #include "libconsan/base/base.h"
@@ -87,31 +89,40 @@ static bool strong_read(uint8_t flags)
 	return (flags & (GR_STRONG | GR_WRITE | GR_ASYNC)) == GR_STRONG;
 }
 
+/* Are both of one read-modify-write instruction, by other lanes? Nothing orders its lanes. */
+static bool same_instruction(const struct global_record *x, const struct global_record *z)
+{
+	return x->cluster == z->cluster && x->agent == z->agent && x->epoch == z->epoch
+		&& x->site == z->site && x->flags & z->flags & GR_RMW;
+}
+
 /* Which of `bytes` of entry i have strong accesses observed that are ordered before now, among
- * entries i + 1 to n (PTX ISA 8.9.2, 8.9.5)? */
+ * entries i + 1 to n, not the same ones for all lanes (PTX ISA 8.9.2, 8.9.5)? */
 static uint32_t observed(struct visit *v, const struct entry *at, uint32_t n, uint32_t i,
 	uint64_t addr, uint32_t bytes)
 {
 	const struct global_record *x = record_at(v->s, at[i].record);
-	uint32_t left = bytes, seen = 0;
+	uint32_t left = bytes, seen = 0, missing[GRANULE]; /* lanes */
 
 	if (!v->accessor->observed || !strong_write(&at[i]))
 		return 0;
+	memset(missing, 0xff, sizeof missing);
 	for (uint32_t k = i + 1; k < n && left; k++) {
 		const struct global_record *z = record_at(v->s, at[k].record);
 		const uint32_t both = at[k].bytes & left;
 
-		if (!both || at[k].record == v->record)
+		if (!both || at[k].record == v->record || same_instruction(x, z))
 			continue;
 		if ((at[k].flags & (GR_WRITE | GR_RMW)) == GR_WRITE || at[k].flags & GR_ASYNC) {
 			left &= ~both; /* the end of the chain */
 			continue;
 		}
-		if (!(at[k].flags & GR_STRONG) || z->flags & GR_STALE
-			|| !v->accessor->observed(v->accessor, x, z, v->now, addr, both, &v->lanewise))
+		if (!(at[k].flags & GR_STRONG) || z->flags & GR_STALE)
 			continue;
-		seen |= both;
-		left &= ~both;
+		v->accessor->observed(v->accessor, x, z, v->now, addr, both, missing, &v->lanewise);
+		for (uint32_t m = both; m; m &= m - 1)
+			seen |= missing[__builtin_ctz(m)] ? 0 : m & -m;
+		left &= ~seen;
 	}
 	return seen;
 }

@@ -11,7 +11,11 @@
  *    report is sufficient. Only a pair of morally strong accesses is kept: neither ordered nor a
  *    race, both matter to a later weak access. If n is a read-modify-write that has observed the
  *    strong write x, what is ordered after n is ordered after x, and x can be dropped if the two
- *    race with the same strong accesses.
+ *    race with the same strong accesses. The lanes of one instruction have not observed each
+ *    other: each read-modify-write has an epoch of its own, by which its entries are known.
+ *  - n is a read-modify-write whose result is not used, and so is x, or x is a store: nothing shows
+ *    which came first, and x is kept as if n had not observed it. Those of one warp and epoch are
+ *    one entry with the lanes of all, as nothing has observed one of them alone.
  *  - n reads, x reads: only a later write w matters. If n knows x, a w that knows n knows x: x can
  *    be dropped. If x is the same agent's and x's lanes are among n's, knowing n (at a later or
  *    equal epoch) includes knowing x: x can be dropped, whether or not the lanes are ordered with
@@ -27,11 +31,22 @@
  * 8.9.2), unless it returned an older value. An access after which z is ordered is ordered after
  * those, too (8.9.5): see shadow_observed().
  *
+ * Exceptions. Of more than MOST_REDUCTIONS reductions the oldest are dropped without a proof. For
+ * locations that are accessed with several scopes, or from several CTAs:
+ *  - a strong n replaces a strong x of another CTA that it knows: y with a scope that includes the
+ *    thread of n, and not that of x, is compared with n only;
+ *  - a read-modify-write is dropped for one that observed it although an older strong write stays:
+ *    of who is ordered after the former alone it is not known that it is ordered after that write.
+ *
  * Reads of bulk stores and of wgmma become known only through the issuing lane or warps, which then
  * still know all that they knew at issue. */
 #include "past.h"
 
 #include <string.h>
+
+/* Of more reductions than this of one granule, which nothing orders, the oldest are dropped: one for
+ * each warp and word. */
+#define MOST_REDUCTIONS 128u
 
 /* What to do with a recorded entry when a new access is made. SKIP_NEW: it makes the new entry
  * redundant, which therefore is not recorded; the new access is still compared with the other
@@ -74,9 +89,21 @@ static inline bool now_reads_as_much(const struct cell_entry *x, const struct ce
 	return !(now->what & CELL_UNREAD) || x->what & CELL_UNREAD;
 }
 
+/* A read-modify-write whose result is not used: what it observed shows no order. */
+static inline bool gives_nothing(const struct cell_entry *e)
+{
+	return is_rmw(e) && e->what & CELL_UNREAD;
+}
+
 static inline bool reads(const struct cell_entry *e)
 {
 	return !(e->what & CELL_WRITE) || is_rmw(e);
+}
+
+/* Are both of one read-modify-write instruction, by other lanes? Nothing orders its lanes. */
+static inline bool same_instruction(const struct cell_entry *x, const struct cell_entry *y)
+{
+	return x->agent == y->agent && x->epoch == y->epoch && x->what == y->what && is_rmw(x);
 }
 
 /* The entries after one, which are still in their places. */
@@ -115,6 +142,8 @@ enum shadow_observed shadow_observed(struct shadow_view *v, const struct cell_en
 			continue;
 		if (!reads(z))
 			return SHADOW_NOT_OBSERVED; /* the end of the chain */
+		if (same_instruction(x, z))
+			continue;
 		for (uint32_t m = z->what & CELL_STRONG ? both : 0; m; m &= m - 1) {
 			const unsigned b = (unsigned)__builtin_ctz(m);
 
@@ -133,6 +162,7 @@ struct run {
 	/* if now is strong: 1 + number of the newest write of any bytes; of now's bytes: write, store,
 	 * and strong access that reads; 0: none */
 	uint32_t any_write, write, store, read;
+	uint32_t observer;       /* the same, of what may have observed a reduction, or hides it */
 	uint32_t written;        /* bytes of older strong writes */
 	uint32_t scope;          /* CELL_SCOPE_MASK: the narrowest of these */
 	/* the accessor's first strong read since the newest of these: lanes, bytes */
@@ -159,6 +189,7 @@ static struct run run_over(const struct shadow *s, uint32_t home, const struct c
 		run.write = e->what & CELL_WRITE ? i : run.write;
 		run.store = reads(e) ? run.store : i;
 		run.read = reads(e) && e->what & CELL_STRONG ? i : run.read;
+		run.observer = e->what & (CELL_STRONG | CELL_WRITE) && !gives_nothing(e) ? i : run.observer;
 	}
 	return run;
 }
@@ -169,19 +200,21 @@ static inline bool since(const struct run *run, uint32_t newest)
 	return newest > run->at + 1;
 }
 
-/* Nothing shows which of two read-modify-writes came first. Of those by other agents than now's the
- * newest is kept: one is enough for a later access by any agent that is ordered with neither. */
-static bool represented(const struct newer *newer, const struct cell_entry *x,
-	const struct cell_entry *now)
+/* Are both reductions of one size and of a scope that includes any thread of the cluster? */
+static inline bool alike_reductions(const struct cell_entry *x, const struct cell_entry *now)
 {
-	struct newer n = *newer;
-	const struct cell_entry *y;
+	const uint32_t scope = now->what & CELL_SCOPE_MASK;
 
-	while ((y = next_of(&n)))
-		if (y->agent != now->agent && !(x->bytes & ~y->bytes)
-			&& !((x->what ^ y->what) & ~CELL_SITE_MASK))
-			return true;
-	return x->agent == now->agent;
+	return gives_nothing(now) && !((x->what ^ now->what) & ~CELL_SITE_MASK) && scope
+		&& scope != CELL_VOLATILE;
+}
+
+/* Are both reductions by one warp in one epoch, of which nothing has observed x alone? */
+static inline bool extends_reduction(const struct run *run, const struct cell_entry *x,
+	const struct cell_entry *now, const struct cell_entry *rec)
+{
+	return gives_nothing(now) && x->what == now->what && x->agent == now->agent
+		&& x->epoch == now->epoch && x->bytes == rec->bytes && !since(run, run->observer);
 }
 
 /* May now, which conflicts with whatever conflicts with the strong access x, replace x although
@@ -210,7 +243,8 @@ static bool observes_as_much(const struct run *run, const struct cell_entry *x,
 static inline bool observed_by(const struct run *run, const struct cell_entry *x,
 	const struct cell_entry *now)
 {
-	return is_rmw(now) && x->what & CELL_WRITE && !since(run, run->store);
+	return is_rmw(now) && x->what & CELL_WRITE && !since(run, run->store)
+		&& !same_instruction(x, now);
 }
 
 static void extend_run(struct run *run, const struct cell_entry *x, const struct cell_entry *now)
@@ -243,6 +277,10 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 	const bool same_epoch = x->epoch == now->epoch && x->agent == now->agent
 		&& !since(run, both ? run->write : run->any_write);
 
+	if (extends_reduction(run, x, now, rec)) {
+		rec->lanes |= x->lanes;
+		return DROP;
+	}
 	if (same_epoch && x->what == now->what) {
 		if (x->lanes == rec->lanes) {
 			/* writes of an asynchronous engine are not ordered even in this case
@@ -270,6 +308,8 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		return retire && (track || lookup(v, x)) ? TRIM : KEEP;
 	if (lookup(v, x)) {
 		verdict = SHADOW_ORDERED;
+	} else if (alike_reductions(x, now)) {
+		verdict = SHADOW_MORALLY_STRONG; /* without the exact order: there may be many */
 	} else if (track && x->agent == v->self && x->lanes == now->lanes
 		&& !(x->lanes & (x->lanes - 1))) {
 		verdict = SHADOW_ORDERED; /* program order, lane by lane */
@@ -278,8 +318,8 @@ static inline enum action compare(struct shadow_view *v, const struct cell_entry
 		verdict = v->classify(v, x, now, granule, both);
 		v->reported |= !v->anywhere;
 	}
-	if (verdict == SHADOW_UNSEEN)
-		verdict = represented(newer, x, now) ? SHADOW_EQUIVALENT : SHADOW_MORALLY_STRONG;
+	if (gives_nothing(x) && gives_nothing(now) && newer->left >= MOST_REDUCTIONS)
+		verdict = SHADOW_EQUIVALENT;
 	if (verdict == SHADOW_EQUIVALENT && !observed_by(run, x, now))
 		verdict = SHADOW_MORALLY_STRONG;
 	if (now->what & CELL_WRITE)
@@ -386,6 +426,29 @@ static void touch_all(struct shadow *s, struct shadow_view *v, uint32_t at, uint
 	c->n = (uint16_t)k;
 }
 
+/* Adds the lanes of a reduction to those of its warp's and epoch's if all entries of these bytes are
+ * such reductions, or weak and known. False: nothing was done. */
+static bool add_lanes(const struct shadow *s, const struct shadow_view *v, uint32_t home,
+	const struct cell_entry *now)
+{
+	struct newer all = { s, home, 0, s->cell[home].n };
+	struct cell_entry *own = NULL;
+	const struct cell_entry *e;
+
+	while ((e = next_of(&all))) {
+		if (!(e->bytes & now->bytes))
+			continue;
+		if (!alike_reductions(e, now) && (e->what & CELL_STRONG || !lookup(v, e)))
+			return false;
+		if (e->agent == now->agent && e->epoch == now->epoch && e->what == now->what
+			&& e->bytes == now->bytes)
+			own = (struct cell_entry *)e;
+	}
+	if (own)
+		own->lanes |= now->lanes;
+	return own;
+}
+
 void past_touch(struct shadow *s, struct shadow_view *v,
 	uint32_t at, uint32_t granule, const struct cell_entry *now)
 {
@@ -401,6 +464,8 @@ void past_touch(struct shadow *s, struct shadow_view *v,
 	}
 	if (now->what & CELL_WRITE)
 		c->init |= now->bytes;
+	if (gives_nothing(now) && add_lanes(s, v, at, now))
+		return;
 	if (c->n < CELL_ENTRIES)
 		touch_all(s, v, at, granule, now);
 	else

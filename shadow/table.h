@@ -37,7 +37,6 @@ enum shadow_verdict {
 	SHADOW_ORDERED,          /* old is known to have happened before now */
 	SHADOW_MORALLY_STRONG,   /* not ordered, but no race: both are morally strong */
 	SHADOW_EQUIVALENT,       /* so is a third access with both, or with neither */
-	SHADOW_UNSEEN,           /* the same, but nothing shows that now comes after old */
 	SHADOW_CONFLICT          /* a conflict, which the callback has recorded */
 };
 

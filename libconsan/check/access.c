@@ -88,6 +88,8 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct lanes_a
 {
 	uint32_t size = 1u << shift, granule = 0;
 	bool weak_write = (now.what & (CELL_WRITE | CELL_STRONG)) == CELL_WRITE;
+	/* those of each element are one entry, to which further lanes are added */
+	bool reduction = (now.what & (CELL_WRITE | CELL_UNREAD)) == (CELL_WRITE | CELL_UNREAD);
 
 	now.bytes = 0;
 	for (unsigned i = 0; i < sc->n; i++) {
@@ -97,7 +99,7 @@ static void touch_scatter(struct view *v, struct shadow *s, const struct lanes_a
 
 		if (weak_write && sc->lanes[i] & (sc->lanes[i] - 1))
 			race_one_instruction(v->c, x, sc->lanes[i], sc->addr[i]);
-		if (now.bytes && g == granule && lanes == now.lanes) {
+		if (now.bytes && g == granule && lanes == now.lanes && !reduction) {
 			now.bytes |= (uint16_t)bytes;
 			continue;
 		}
@@ -385,6 +387,8 @@ void on_access(struct cluster *c, const struct event *e)
 		return;
 	}
 	acquire_reads(c, w, e);
+	if (a->mode == MODE_RMW && !(now.what & CELL_UNREAD))
+		warp_close_epoch(w); /* past.c tells instructions apart by their epochs */
 	now.epoch = warp_stamp(w);
 	touch_elements(c, w, &x, now);
 	release_writes(c, w, e);

@@ -347,6 +347,8 @@ void global_access(struct cluster *c, const struct event *e)
 		acquire_reads(c, w, e);
 	else if (a->mode & MODE_WRITE)
 		one_address(c, e);
+	if (r.flags & GR_RMW && !(r.flags & GR_UNREAD))
+		warp_close_epoch(w); /* global_step.c tells instructions apart by their epochs */
 	r.epoch = r.issue = strong ? warp_stamp(w) : s.issue;
 	if (r.flags & GR_VOLATILE && warp_publishes(w, e->lanes))
 		r.flags |= GR_PUBLISHES;

@@ -173,9 +173,9 @@ static inline bool global_frees(const struct global_record *r)
 /* ---- global_race.c ---- */
 enum global_verdict global_classify(struct global_accessor *a, const struct global_record *old,
 	const struct global_record *now, uint64_t addr, uint32_t bytes, bool *lanewise);
-bool global_observed(struct global_accessor *a, const struct global_record *x,
+void global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
-	bool *lanewise);
+	uint32_t missing[16], bool *lanewise);
 /* Two lanes of one instruction write the same bytes. */
 void global_one_instruction(struct cluster *c, const struct event *e, unsigned lane,
 	unsigned other, uint64_t addr);

@@ -259,9 +259,23 @@ static bool is_free_of_races(const struct global_view *v, const struct global_re
 		&& (!write || (!((old->flags | now->flags) & GR_VOLATILE) && morally_strong(v, old, now)));
 }
 
-bool global_observed(struct global_accessor *a, const struct global_record *x,
+/* The lanes of now that know z by program order; its lanes at a byte are `lanes`. */
+static uint32_t own_lanes(const struct global_view *v, const struct global_record *z, enum plane plane,
+	uint32_t lanes)
+{
+	uint32_t own = 0;
+
+	if (z->cluster != v->c->number || z->agent != v->w->index)
+		return 0;
+	for (; lanes; lanes &= lanes - 1)
+		if (own_epoch(v->w, AGENT_WARP, plane, (unsigned)__builtin_ctz(lanes)) >= z->epoch)
+			own |= lanes & -lanes;
+	return own;
+}
+
+void global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct global_record *z, const struct global_record *now, uint64_t addr, uint32_t bytes,
-	bool *lanewise)
+	uint32_t missing[16], bool *lanewise)
 {
 	struct global_view *v = (struct global_view *)a;
 	const struct cluster *c = v->c;
@@ -270,35 +284,33 @@ bool global_observed(struct global_accessor *a, const struct global_record *x,
 	const struct foreign_entry *foreign;
 	const struct frontier *f;
 	struct clock_space s;
-	uint32_t known;
+	uint32_t known, alone;
 
-	if (own && v->f == c->repeat.nothing)
+	if ((own || x->cluster == now->cluster) && v->f == c->repeat.nothing)
 		learn(v);
 	foreign = own ? NULL : foreign_find(v->f->foreign, z->cluster);
 	f = own ? v->f : foreign ? foreign->known->f : NULL;
 	if (!f || grids_earlier(c->check, z->cluster) || !morally_strong(v, x, z)
 		|| observed_by_chance(x, z))
-		return false;
+		return;
 	s = frontier_space(f);
-	if (frontier_full(&s, f, plane, z->agent) >= z->epoch)
-		return true;
-	known = frontier_lanes(&s, f, plane, z->agent, z->epoch);
-	if (known == UINT32_MAX)
-		return true;
-	*lanewise = true;
+	known = frontier_full(&s, f, plane, z->agent) >= z->epoch ? UINT32_MAX
+		: frontier_lanes(&s, f, plane, z->agent, z->epoch);
+	*lanewise |= known != UINT32_MAX;
 	for (; bytes; bytes &= bytes - 1) {
-		const uint64_t at = addr + (unsigned)__builtin_ctz(bytes);
-		uint32_t lanes = global_lanes_at(z, at), mine;
+		const unsigned b = (unsigned)__builtin_ctz(bytes);
+		const uint64_t at = addr + b;
 
-		mine = !own || z->agent != v->w->index ? 0
-			: lanes & (now->lane >= 0 ? 1u << now->lane : global_lanes_at(now, at));
-		if (plane == PLANE_Q && mine && own_epoch(v->w, AGENT_WARP, plane,
-			(unsigned)__builtin_ctz(mine)) < z->epoch)
-			mine = 0;
-		if (!(lanes & known) && !mine)
-			return false;
+		if (known == UINT32_MAX || global_lanes_at(z, at) & known) {
+			missing[b] = 0;
+			continue;
+		}
+		missing[b] &= now->lane >= 0 ? 1u << now->lane : global_lanes_at(now, at);
+		missing[b] &= ~own_lanes(v, z, plane, missing[b] & global_lanes_at(z, at));
+		alone = global_lanes_at(x, at);
+		if (!(alone & (alone - 1)))
+			missing[b] &= ~own_lanes(v, x, plane, missing[b] & alone);
 	}
-	return true;
 }
 
 static bool copies(const struct cluster *c, const struct global_record *r)

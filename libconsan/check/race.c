@@ -228,6 +228,17 @@ static uint32_t lanes_that_know(const struct view *v, enum plane plane, const st
 	return own && is_engine(v) ? ~0u : own;
 }
 
+/* The lanes of now that know x, which another write may have observed, by program order. */
+static uint32_t lanes_after_own(const struct view *v, enum plane plane, const struct cell_entry *x,
+	const struct cell_entry *now, unsigned byte)
+{
+	const uint32_t need = cell_lanes_at(x, byte)
+		& ~(frontier_lanes(&v->c->space, v->f, plane, x->agent, x->epoch)
+		| known_restricted(v->c, v->f, plane, x, v->peer));
+
+	return need & (need - 1) ? 0 : need & own_lanes(v, plane, x, now, byte);
+}
+
 static bool is_rmw(const struct cell_entry *e)
 {
 	const uint32_t rmw = CELL_WRITE | CELL_STRONG | CELL_PART;
@@ -262,9 +273,11 @@ uint32_t race_observed(struct shadow_view *s, const struct cell_entry *x, const 
 	if (!is_engine(v))
 		missing &= cell_lanes_at(now, byte);
 	missing &= ~lanes_that_know(v, race_plane(v, &local), &local, now, byte);
+	missing &= ~lanes_after_own(v, race_plane(v, x), x, now, byte);
 	if (!missing || v->plane != PLANE_P)
 		return missing;
-	later = lanes_that_know(v, PLANE_G, &local, now, byte);
+	later = lanes_that_know(v, PLANE_G, &local, now, byte)
+		| lanes_after_own(v, PLANE_G, x, now, byte);
 	*unfenced |= missing & later;
 	return missing & ~later;
 }
@@ -463,6 +476,20 @@ static bool same_proxy_slots(const struct view *v, const struct cell_entry *old)
 		&& v->c->slots.at[index].generic == (v->role == ROLE_COPY);
 }
 
+/* Those of `bytes` at which old, a strong write, is not ordered before now by what is known of it. */
+static uint32_t unordered_bytes(const struct view *v, enum plane plane, const struct cell_entry *old,
+	const struct cell_entry *now, uint32_t bytes)
+{
+	uint32_t unordered = 0;
+
+	if ((old->what & (CELL_WRITE | CELL_STRONG)) != (CELL_WRITE | CELL_STRONG))
+		return bytes;
+	for (uint32_t m = bytes; m; m &= m - 1)
+		if (!ordered(v, plane, old, now, m & -m, false))
+			unordered |= m & -m;
+	return unordered;
+}
+
 static enum shadow_verdict classify(struct view *v, const struct cell_entry *old,
 	const struct cell_entry *now, uint32_t granule, uint32_t bytes)
 {
@@ -487,14 +514,14 @@ static enum shadow_verdict classify(struct view *v, const struct cell_entry *old
 		&& old->agent < v->c->nwarps && morally_strong(v, old, now)) {
 		if (volatile_race(v, old, now, granule, bytes))
 			race_report(v, CS123, old, now, granule, bytes);
-		if ((old->what ^ now->what) & CELL_SCOPE_MASK
+		if ((old->what ^ now->what) & CELL_SCOPE_MASK || observed_by_chance(old, now)
 			|| v->c->warp[old->agent].cta != v->w->cta)
 			return SHADOW_MORALLY_STRONG;
-		return observed_by_chance(old, now) ? SHADOW_UNSEEN : SHADOW_EQUIVALENT;
+		return SHADOW_EQUIVALENT;
 	}
 	if (old->what & now->what & CELL_STRONG && same_proxy_slots(v, old))
 		return SHADOW_MORALLY_STRONG;
-	seen = shadow_observed(&v->s, old, now, granule, bytes);
+	seen = shadow_observed(&v->s, old, now, granule, unordered_bytes(v, plane, old, now, bytes));
 	v->last_seen = seen;
 	if (seen == SHADOW_OBSERVED)
 		return SHADOW_ORDERED;

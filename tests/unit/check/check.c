@@ -136,6 +136,16 @@ Test(race, strong_accesses)
 	begin(3); strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	strong(1, L(0), 0, 4, MODE_RMW, SEM_RELAXED);
 	bar_all(); rd1(2, L(0), 0, 4); never();
+	/* the lanes of one instruction have not observed each other, also if they know different things */
+	begin(1); pfence(0, L(0)); strong(0, L(0) | L(1), 0, 4, MODE_RMW, SEM_RELAXED);
+	pfence(0, ALL); store(0, 0, 1, 0, 16); expect(CS103);
+	begin(1); pfence(0, L(1)); strong(0, L(0) | L(1), 0, 4, MODE_RMW, SEM_RELAXED);
+	wr1(0, L(0), 0, 4); expect(CS103);
+	begin(1); pfence(0, L(1)); strong(0, L(0) | L(1), 0, 4, MODE_RMW, SEM_RELAXED);
+	ws(0, ALL); wr1(0, L(0), 0, 4); never();
+	/* those of two have */
+	begin(1); strong(0, L(1), 0, 4, MODE_RMW, SEM_RELAXED);
+	strong(0, L(0), 0, 4, MODE_RMW, SEM_RELAXED); wr1(0, L(0), 0, 4); never();
 }
 
 /* CS123: data, as opposed to flags */

@@ -10,15 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPS 96
-#define MAX_THREADS 4
+#define MAX_OPS 256
+#define MAX_THREADS 12
 
 struct thread { unsigned cluster, cta, warp, lane; };
 
-/* A scalar memory operation, or a fence. Elements of one vector access have one site. */
+/* A scalar memory operation, a fence, or the arrival at a barrier or the departure from it.
+ * Elements of one vector access, and what several lanes do in one instruction, have one site. */
 struct op {
 	unsigned thread, site;
 	bool fence, read, write, red;
+	bool unread;             /* a read-modify-write whose result no instruction reads */
+	bool arrives, leaves;
+	bool last;               /* no later lane of the instruction accesses the location */
 	unsigned sem, scope;     /* enum ev_sem, ev_scope */
 	uint64_t at;             /* address; shared memory: in a space of its own */
 	unsigned size;
@@ -29,7 +33,8 @@ static struct thread thread[MAX_THREADS];
 static unsigned nthreads;
 static struct op op[MAX_OPS];
 static unsigned n;
-static bool seen[MAX_OPS][MAX_OPS], sync[MAX_OPS][MAX_OPS], base[MAX_OPS][MAX_OPS];
+static bool chain[MAX_OPS][MAX_OPS], seen[MAX_OPS][MAX_OPS];
+static bool sync[MAX_OPS][MAX_OPS], base[MAX_OPS][MAX_OPS];
 
 /* ---- the axioms ---- */
 
@@ -66,20 +71,42 @@ static bool overlap(const struct op *a, const struct op *b)
 	return !a->fence && !b->fence && a->at < b->at + b->size && b->at < a->at + a->size;
 }
 
-/* 8.9.2 */
+/* 8.9.2. The order in which the lanes of one instruction are executed is a choice of the executor:
+ * what they see of each other is only in chain[][]. */
 static void observation_order(void)
 {
-	memset(seen, 0, sizeof seen);
+	memset(chain, 0, sizeof chain);
 	for (unsigned r = 0; r < n; r++) {
 		const int w = op[r].from;
 
 		if (!op[r].read || w < 0 || !strong(&op[w]) || !strong(&op[r])
 			|| !morally_strong(&op[w], &op[r]))
 			continue;
-		seen[w][r] = true;
+		chain[w][r] = true;
 		for (int x = 0; op[w].read && x < w; x++) /* w is a read-modify-write */
-			seen[x][r] |= seen[x][w];
+			chain[x][r] |= chain[x][w];
 	}
+	for (unsigned x = 0; x < n; x++)
+		for (unsigned r = 0; r < n; r++)
+			seen[x][r] = chain[x][r] && op[x].site != op[r].site;
+}
+
+/* Neither gives its thread a value: the execution in which z comes first is allowed, too, and
+ * there z orders nothing before what follows it. */
+static bool by_chance(unsigned x, unsigned z)
+{
+	return op[z].unread && (!op[x].read || op[x].unread);
+}
+
+/* Is that certain? If an operation between the two gave its thread a value, z cannot come before it,
+ * unless x or one between is a store, which makes that value the same. The checker, which may have
+ * forgotten x for that operation, may find either. */
+static bool certainly_by_chance(unsigned x, unsigned z)
+{
+	for (unsigned w = x + 1; w < z; w++)
+		if (seen[x][w] && seen[w][z] && !op[w].unread)
+			return false;
+	return by_chance(x, z);
 }
 
 /* Is (first, w) a release pattern (8.8)? */
@@ -122,12 +149,26 @@ static bool fence_order(unsigned x, unsigned y)
 
 /* The checker takes a vector access for one release and one acquire of all its elements, although
  * they are in no order among each other. */
-static void synchronizes(unsigned x, unsigned y)
+static bool same_access(unsigned x, unsigned y)
+{
+	return op[x].site == op[y].site && op[x].thread == op[y].thread;
+}
+
+/* after: only with what follows y in its thread */
+static void synchronizes(unsigned x, unsigned y, bool after)
 {
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned k = 0; k < n; k++)
-			if (op[i].site == op[x].site && op[k].site == op[y].site)
+			if (same_access(i, x) && (after ? k > y && op[k].thread == op[y].thread
+				&& op[k].site != op[y].site : same_access(k, y)))
 				sync[i][k] = true;
+}
+
+/* Does r read what w released? Of the lanes of one read-modify-write the last does (A08). That counts
+ * if it or a fence acquires, and orders only what follows: its own access may have come first. */
+static bool takes_from(unsigned w, unsigned r)
+{
+	return seen[w][r] || (chain[w][r] && op[r].last && !op[r].red);
 }
 
 /* 8.9.4 and the base of 8.9.5 */
@@ -136,13 +177,15 @@ static void causality_order(void)
 	memset(sync, 0, sizeof sync);
 	for (unsigned w = 0; w < n; w++)
 		for (unsigned r = w + 1; r < n; r++)
-			for (unsigned x = 0; seen[w][r] && x <= w; x++)
+			for (unsigned x = 0; takes_from(w, r) && x <= w; x++)
 				for (unsigned y = r; releases(x, w) && y < n; y++)
-					if (acquires(r, y) && morally_strong(&op[x], &op[y]))
-						synchronizes(x, y);
+					if (acquires(r, y) && morally_strong(&op[x], &op[y])
+						&& (seen[w][r] || r == y || op[y].fence))
+						synchronizes(x, y, !seen[w][r]);
 	for (unsigned x = 0; x < n; x++)
 		for (unsigned y = x + 1; y < n; y++) {
-			sync[x][y] |= fence_order(x, y);
+			sync[x][y] |= fence_order(x, y)
+				|| (op[x].arrives && op[y].leaves && op[x].site == op[y].site);
 			base[x][y] = op[x].thread == op[y].thread || sync[x][y];
 		}
 	/* every edge points forward in time */
@@ -155,19 +198,19 @@ static void causality_order(void)
 static bool ordered(unsigned x, unsigned y)
 {
 	for (unsigned z = x + 1; z < y; z++)
-		if (seen[x][z] && base[z][y])
+		if (seen[x][z] && !certainly_by_chance(x, z) && base[z][y])
 			return true;
 	return base[x][y];
 }
 
 /* The checker may forget a strong access x for a later one that is ordered after it, and with which
- * y does not race. If y has observed that one, coherence decides what y reads; else the scopes of
- * accesses to one location differ. */
+ * y does not race, or which it has forgotten for the like. If y has observed that one, coherence
+ * decides what y reads; else the scopes of accesses to one location differ. */
 static bool hidden(unsigned x, unsigned y)
 {
 	for (unsigned k = x + 1; strong(&op[x]) && k < y; k++)
 		if (strong(&op[k]) && overlap(&op[x], &op[k]) && ordered(x, k)
-			&& (ordered(k, y) || morally_strong(&op[k], &op[y])))
+			&& (ordered(k, y) || morally_strong(&op[k], &op[y]) || hidden(k, y)))
 			return true;
 	return false;
 }
@@ -184,13 +227,33 @@ static unsigned first_race(void)
 	return 0;
 }
 
+/* The checker forgets a read-modify-write z for a later one that observed it, and does not know then
+ * that what is ordered after z alone is ordered after x, a write that z observed. That matters where
+ * the scopes of accesses to one location differ. */
+static bool observer_forgotten(unsigned x, unsigned z, unsigned y)
+{
+	for (unsigned k = z + 1; op[z].write && k < y; k++)
+		if (op[k].read && op[k].write && seen[z][k] && seen[x][k])
+			return true;
+	return false;
+}
+
+static bool known_to_be_ordered(unsigned x, unsigned y)
+{
+	for (unsigned z = x + 1; z < y; z++)
+		if (seen[x][z] && !by_chance(x, z) && base[z][y] && !observer_forgotten(x, z, y))
+			return true;
+	return base[x][y];
+}
+
+/* May the checker report that the access of this site races? */
 static bool races(unsigned at)
 {
 	for (unsigned y = 0; y < n; y++)
 		for (unsigned x = 0; op[y].site == at && x < y; x++)
 			if (op[x].site != op[y].site && overlap(&op[x], &op[y])
 				&& (op[x].write || op[y].write) && !morally_strong(&op[x], &op[y])
-				&& !ordered(x, y))
+				&& !known_to_be_ordered(x, y))
 				return true;
 	return false;
 }
@@ -209,6 +272,18 @@ static void emit(unsigned cluster, struct event e)
 	sink[cluster]->event(sink[cluster], &e);
 }
 
+/* Sites from UNREAD on are those of read-modify-writes whose results no instruction reads. */
+#define UNREAD MAX_OPS
+
+static void add_sites(void)
+{
+	static bool added;
+
+	for (unsigned i = 1; !added && i < 2 * MAX_OPS; i++)
+		cr_assert(site_add(&(struct site){ .unread = i >= UNREAD }) == i);
+	added = true;
+}
+
 static void begin(unsigned clusters, unsigned ctas, unsigned warps)
 {
 	struct check_config config = {
@@ -219,6 +294,7 @@ static void begin(unsigned clusters, unsigned ctas, unsigned warps)
 	struct cluster_info info = { .launch = &config.launch, .nctas = (uint16_t)ctas,
 		.warps_per_cta = (uint16_t)warps };
 
+	add_sites();
 	check_policy_strict(&config.policy);
 	checker = check_open(&config);
 	for (info.id = 0; info.id < clusters; info.id++) {
@@ -253,12 +329,16 @@ static unsigned end(unsigned clusters, unsigned ctas, unsigned warps)
 	for (unsigned c = 0; c < clusters; c++) {
 		for (unsigned w = 0; w < ctas * warps; w++)
 			emit(c, (struct event){ .kind = EV_THREAD_EXIT, .cta = (uint16_t)(w / warps),
-				.warp = (uint16_t)(w % warps), .lanes = UINT32_MAX, .site = MAX_OPS });
+				.warp = (uint16_t)(w % warps), .lanes = UINT32_MAX, .site = 2 * MAX_OPS });
 		check_cluster_end(checker, sink[c]);
 	}
 	nf = check_findings(checker, &f);
 	for (size_t i = 0; i < nf; i++) {
-		const unsigned a = f[i]->side[0].site, b = f[i]->side[1].site, later = a > b ? a : b;
+		const unsigned a = f[i]->side[0].site % UNREAD, b = f[i]->side[1].site % UNREAD;
+		const unsigned later = a > b ? a : b;
+
+		if (getenv("CHECK_VERBOSE"))
+			fprintf(stderr, "%s %u %u\n", rule_get(f[i]->rule)->code, a, b);
 
 		if (!first || later < first)
 			first = later;
@@ -288,31 +368,113 @@ static int source_of(const struct op *o)
 /* The next access is a load of an older value, of a write that handed nothing over (--reads). */
 static bool stale;
 
-static void access_(unsigned t, enum ev_mode mode, unsigned sem, unsigned scope, uint64_t at,
-	unsigned size, unsigned count, bool red)
+/* Plain reads are recorded when the warp synchronizes: at once here, by each lane with itself. */
+static void flush_reads(const struct thread *x, uint32_t lanes)
+{
+	for (; lanes; lanes &= lanes - 1)
+		emit(x->cluster, (struct event){ .kind = EV_WARP_SYNC, .cta = (uint16_t)x->cta,
+			.warp = (uint16_t)x->warp, .lanes = lanes & -lanes, .site = site,
+			.warp_sync.mask = lanes & -lanes });
+}
+
+/* The thread of that lane in the warp of thread t, or nthreads. */
+static unsigned lane_of(unsigned t, unsigned lane)
+{
+	struct thread want = thread[t];
+	unsigned k = 0;
+
+	for (want.lane = lane; k < nthreads && memcmp(&thread[k], &want, sizeof want); k++)
+		;
+	return k;
+}
+
+/* An instruction of these lanes of the warp of thread t, each of which is a thread; lane l accesses
+ * at + (l - the lowest lane) * stride. */
+static void access_lanes(unsigned t, uint32_t lanes, unsigned stride, enum ev_mode mode, unsigned sem,
+	unsigned scope, uint64_t at, unsigned size, unsigned count, bool red, bool unread)
 {
 	const struct thread *x = &thread[t];
+	const unsigned low = (unsigned)__builtin_ctz(lanes), first = n;
 	struct event e = { .kind = EV_ACCESS, .cta = (uint16_t)x->cta, .warp = (uint16_t)x->warp,
-		.lanes = 1u << x->lane, .site = ++site, .access = { .mode = mode,
+		.lanes = lanes, .site = ++site + (unread ? UNREAD : 0), .access = { .mode = mode,
 		.sem = (enum ev_sem)sem, .scope = (enum ev_scope)scope, .bytes = size * count,
 		.element_bytes = size, .flags = stale ? ACCESS_STALE : red ? ACCESS_REDUCTION : 0 } };
+	uint64_t addr[32];
 
-	for (unsigned i = 0; i < count; i++) {
-		struct op o = { .thread = t, .site = site, .read = mode & MODE_READ,
-			.write = mode & MODE_WRITE, .red = red, .sem = sem, .scope = scope,
-			.at = at + i * size, .size = size };
+	cr_assert(site < MAX_OPS);
+	for (unsigned l = 0; l < 32; l++)
+		addr[l] = at + (l - low) * stride;
+	for (uint32_t m = lanes; m; m &= m - 1)
+		for (unsigned i = 0; i < count; i++) {
+			const unsigned l = (unsigned)__builtin_ctz(m);
+			struct op o = { .thread = lane_of(t, l), .site = site, .read = mode & MODE_READ,
+				.write = mode & MODE_WRITE, .red = red, .unread = unread, .last = true,
+				.sem = sem, .scope = scope, .at = addr[l] + i * size, .size = size };
 
-		o.from = stale ? -1 : source_of(&o);
-		op[n++] = o;
-	}
+			cr_assert(o.thread < nthreads && n < MAX_OPS);
+			for (unsigned k = first; k < n; k++)
+				op[k].last &= op[k].at != o.at;
+			o.from = stale ? -1 : source_of(&o);
+			op[n++] = o;
+		}
 	stale = false;
 	e.access.space = at >= GLOBAL ? SP_GLOBAL : SP_SHARED;
 	e.access.owner = (uint16_t)(at >= GLOBAL ? x->cta : ((at >> 16) - 1) % 4);
-	e.access.at.base = at >= GLOBAL ? at : at & 0xffff;
+	for (unsigned l = 0; l < 32 && at < GLOBAL; l++)
+		addr[l] &= 0xffff;
+	e.access.at.base = addr[0];
+	e.access.at.stride = (int64_t)stride;
+	if (lanes & (lanes - 1))
+		e.access.at.lane = addr;
+	else
+		e.access.at.base = addr[low], e.access.at.stride = 0;
 	emit(x->cluster, e);
-	/* plain reads are recorded when the warp synchronizes: at once here, by a lane with itself */
-	emit(x->cluster, (struct event){ .kind = EV_WARP_SYNC, .cta = e.cta, .warp = e.warp,
-		.lanes = e.lanes, .site = site, .warp_sync.mask = e.lanes });
+	flush_reads(x, lanes);
+}
+
+static void access_(unsigned t, enum ev_mode mode, unsigned sem, unsigned scope, uint64_t at,
+	unsigned size, unsigned count, bool red)
+{
+	access_lanes(t, 1u << thread[t].lane, 0, mode, sem, scope, at, size, count, red, false);
+}
+
+static void barrier_op(unsigned t, bool arrives)
+{
+	cr_assert(n < MAX_OPS);
+	op[n++] = (struct op){ .thread = t, .site = site, .arrives = arrives, .leaves = !arrives,
+		.from = -1 };
+}
+
+/* bar.warp.sync */
+static void warp_sync(unsigned t, uint32_t lanes)
+{
+	const struct thread *x = &thread[t];
+
+	site++;
+	for (unsigned i = 0; i < 64; i++)
+		if (lanes >> i % 32 & 1)
+			barrier_op(lane_of(t, i % 32), i < 32);
+	emit(x->cluster, (struct event){ .kind = EV_WARP_SYNC, .cta = (uint16_t)x->cta,
+		.warp = (uint16_t)x->warp, .lanes = lanes, .site = site, .warp_sync.mask = lanes });
+}
+
+/* bar.sync of two warps */
+static void cta_sync(unsigned t)
+{
+	const struct thread *x = &thread[t];
+
+	site++;
+	for (unsigned i = 0; i < 2 * nthreads; i++) {
+		const struct thread *y = &thread[i % nthreads];
+
+		if (y->cluster == x->cluster && y->cta == x->cta)
+			barrier_op(i % nthreads, i < nthreads);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		emit(x->cluster, i < 2 ? (struct event){ .kind = EV_BARRIER_ARRIVE, .cta = (uint16_t)x->cta,
+			.warp = (uint16_t)(i % 2), .lanes = UINT32_MAX, .site = site }
+			: (struct event){ .kind = EV_BARRIER_RESUME, .cta = (uint16_t)x->cta,
+			.warp = (uint16_t)(i % 2), .lanes = UINT32_MAX, .site = site });
 }
 
 static void fence(unsigned t, unsigned sem, unsigned scope)
@@ -334,9 +496,10 @@ static void print(void)
 		const struct thread *x = &thread[o->thread];
 
 		fprintf(stderr, "%2u  cluster %u cta %u warp %u lane %u: %s.%s scope %u", o->site,
-			x->cluster, x->cta, x->warp, x->lane, o->fence ? "fence" : o->red ? "red"
+			x->cluster, x->cta, x->warp, x->lane, o->fence ? "fence" : o->arrives ? "arrive"
+			: o->leaves ? "leave" : o->red ? "red" : o->unread ? "atom (unread)"
 			: o->read && o->write ? "atom" : o->read ? "ld" : "st", name[o->sem], o->scope);
-		if (!o->fence)
+		if (!o->fence && !o->arrives && !o->leaves)
 			fprintf(stderr, " [%llx] %u bytes, from %d", (unsigned long long)o->at, o->size,
 				o->from < 0 ? -1 : (int)op[o->from].site);
 		fprintf(stderr, "\n");
@@ -518,6 +681,17 @@ static uint64_t some_place(unsigned cluster, unsigned ctas, bool shared)
 	return shared ? SHARED(cluster, rnd(ctas)) : GLOBAL;
 }
 
+/* Some lanes of the warp of thread t that are threads, and its own lane. */
+static uint32_t some_lanes(unsigned t)
+{
+	uint32_t lanes = 1u << thread[t].lane;
+
+	for (unsigned l = 0; l < 32; l++)
+		if (rnd(2) && lane_of(t, l) < nthreads)
+			lanes |= 1u << l;
+	return lanes;
+}
+
 /* shared: flags, and perhaps data, are in shared memory */
 static void random_op(unsigned t, unsigned ctas, bool shared, bool sc)
 {
@@ -532,30 +706,44 @@ static void random_op(unsigned t, unsigned ctas, bool shared, bool sc)
 	const unsigned count = rnd(8) || size < 4 ? 1 : 16 / size;
 	const uint64_t flag = count > 1 ? flags : flags + word * 4 / size * size;
 
-	switch (rnd(sc ? 10 : 12)) {
+	const bool many = count == 1 && size >= 4 && rnd(2);
+	const uint32_t lanes = many ? some_lanes(t) : 1u << thread[t].lane;
+	const unsigned apart = rnd(3) ? 0 : size; /* what several lanes write */
+
+	switch (rnd(sc ? 11 : 14)) {
 	case 0: case 1:
-		access_(t, rnd(3) ? MODE_WRITE : MODE_READ, SEM_WEAK, SCOPE_NONE, data + rnd(4) * 4,
-			4, 1, false);
+		access_lanes(t, some_lanes(t), 4, rnd(3) ? MODE_WRITE : MODE_READ, SEM_WEAK, SCOPE_NONE,
+			data + rnd(4) * 4, 4, 1, false, false);
 		return;
 	case 2: /* a weak access to a flag */
-		access_(t, rnd(2) ? MODE_WRITE : MODE_READ, SEM_WEAK, SCOPE_NONE, flag, size, count, false);
+		access_lanes(t, lanes, size, rnd(2) ? MODE_WRITE : MODE_READ, SEM_WEAK, SCOPE_NONE, flag,
+			size, count, false, false);
 		return;
 	case 3: case 4: case 5:
-		access_(t, MODE_WRITE, of_write[rnd(3)], some_scope(), flag, size, count, false);
+		access_lanes(t, lanes, size, MODE_WRITE, of_write[rnd(3)], some_scope(), flag, size, count,
+			false, false);
 		return;
 	case 6: case 7:
 		stale = !rnd(4);
-		access_(t, MODE_READ, of_read[rnd(3)], some_scope(), flag, size, count, false);
+		access_lanes(t, lanes, apart, MODE_READ, of_read[rnd(3)], some_scope(), flag, size, count,
+			false, false);
 		return;
 	case 8: case 9:
 		fence(t, sc && rnd(3) ? SEM_SC : of_fence[rnd(3)], some_scope());
 		return;
+	case 10:
+		if (rnd(4))
+			warp_sync(t, some_lanes(t));
+		else
+			cta_sync(t);
+		return;
 	default:
 		if (rnd(3))
-			access_(t, MODE_RMW, of_rmw[rnd(4)], some_scope(), flag, size < 4 ? 4 : size, 1, false);
+			access_lanes(t, lanes, apart, MODE_RMW, of_rmw[rnd(4)], some_scope(), flag,
+				size < 4 ? 4 : size, 1, false, false);
 		else
-			access_(t, MODE_RMW, rnd(2) ? SEM_RELAXED : SEM_RELEASE, some_scope(), flag,
-				size < 4 ? 4 : size, 1, true);
+			access_lanes(t, lanes, apart, MODE_RMW, rnd(2) ? SEM_RELAXED : SEM_RELEASE,
+				some_scope(), flag, size < 4 ? 4 : size, 1, true, rnd(4));
 	}
 }
 
@@ -574,7 +762,7 @@ static void one_execution(uint64_t from)
 	sc = !rnd(4);
 	nthreads = 2 + rnd(MAX_THREADS - 1);
 	for (unsigned t = 0; t < nthreads; t++)
-		thread[t] = (struct thread){ rnd(clusters), rnd(ctas), rnd(2), rnd(2) };
+		thread[t] = (struct thread){ rnd(clusters), rnd(ctas), rnd(2), rnd(3) };
 	begin(clusters, ctas, 2);
 	for (unsigned i = 0; i < length; i++) {
 		unsigned t = rnd(3) ? last : rnd(nthreads);
@@ -602,8 +790,13 @@ static void one_execution(uint64_t from)
 Test(litmus, agrees_with_the_axioms)
 {
 	unsigned long runs = getenv("LITMUS_RUNS") ? strtoul(getenv("LITMUS_RUNS"), NULL, 0) : 20000;
+	unsigned long from = getenv("LITMUS_FROM") ? strtoul(getenv("LITMUS_FROM"), NULL, 0) : 0;
 
-	for (unsigned long i = 0; i < runs; i++)
+	if (getenv("LITMUS_SEED")) {
+		one_execution(strtoull(getenv("LITMUS_SEED"), NULL, 0));
+		return;
+	}
+	for (unsigned long i = from; i < from + runs; i++)
 		one_execution(i * 0x9e3779b97f4a7c15u + 1);
 	fprintf(stderr, "litmus: %lu executions, %lu with a race\n", runs, racy);
 	cr_assert(racy > runs / 10 && racy < runs / 10 * 9);
