@@ -18,6 +18,8 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
 /* Seconds that a query, or an access of the host to guarded memory, waits for a grid to end: it may wait
  * for the host in a loop that has effects */
 #define QUERY_LIMIT 2.0
+#define QUERY_MOST 60.0     /* ... of the clock, if it goes on */
+#define STILL_MOVES 0.001   /* seconds of processor time in MOVES; threads that only wait use less */
 
 static struct {
 	bool started;
@@ -131,10 +133,25 @@ static void explore(const struct goal *g)
 	queue.copying = false;
 }
 
+/* What an access of the host races with is known only when the running grid has ended. On a busy machine
+ * the grid has its time in processor time, unless it uses none. */
+static bool query_step(const struct goal *g, const struct cpu_span *since)
+{
+	const struct cpu_span slice = cpu_span_begin();
+	const struct timespec until = deadline_in(MOVES);
+	double clock;
+
+	if (engine_step(g, WAIT_QUERY, &until))
+		return true;
+	clock = progress_seconds() - since->clock;
+	return queue.busy && !queue.functions && cpu_span_seconds(since) < QUERY_LIMIT
+		&& (clock < QUERY_LIMIT || (clock < QUERY_MOST && cpu_span_seconds(&slice) > STILL_MOVES));
+}
+
 /* The caller holds the lock. */
 static int wait_for(const struct goal *g, enum wait_mode mode)
 {
-	const struct timespec limit = deadline_in(QUERY_LIMIT), *until = mode == WAIT_QUERY ? &limit : NULL;
+	const struct cpu_span since = cpu_span_begin();
 	int error = 0;
 
 	queue.calls++;
@@ -148,7 +165,8 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	mark_needed(g, g);
 	if (mode == WAIT_DONE)
 		begin_wait();
-	while (!reached(g) && !leave_wanted() && engine_step(g, mode, until))
+	while (!reached(g) && !leave_wanted()
+			&& (mode == WAIT_QUERY ? query_step(g, &since) : engine_step(g, mode, NULL)))
 		;
 	if (mode == WAIT_DONE)
 		end_wait();
