@@ -44,7 +44,8 @@ void on_fault(struct cluster *c, const struct event *e)
 	if (!f)
 		return;
 	report_side(c, f, warp_of(c, e)->index, only_lane(e->lanes), e->site,
-		passed ? "access" : x->bytes ? "faulting access" : x->fault == FAULT_TRAP ? "executed" : "refused");
+		passed ? "access" : x->bytes ? "faulting access" : x->fault == FAULT_TRAP ? "executed"
+			: x->fault == FAULT_ASSERT ? "failed" : "refused");
 	if (freed)
 		report_side(c, f, freed->warp, -1, freed->site, "tcgen05.dealloc");
 	if (x->other_site)

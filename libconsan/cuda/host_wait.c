@@ -19,8 +19,8 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
  * wait for the host in a loop that has effects. On a busy machine these take longer on the clock; the second
  * limit is for what does no work and is not known to wait, as a printf() to a pipe that is full. */
 #define QUERY_LIMIT 2.0
-#define QUERY_MOST 60.0
-#define QUERY_LOOK 0.1
+#define QUERY_MOST 60.0     /* ... of the clock, if it goes on */
+#define STILL_MOVES 0.001   /* seconds of processor time in MOVES; threads that only wait use less */
 
 static struct {
 	bool started;
@@ -134,31 +134,25 @@ static void explore(const struct goal *g)
 	queue.copying = false;
 }
 
-/* A query that waits for a task until the time of `limit`. */
-struct query {
-	struct cpu_span span;
-	struct timespec limit;
-};
-
-static struct query begin_query(void)
+/* What an access of the host races with is known only when the running grid has ended. On a busy machine
+ * the grid has its time in processor time, unless it uses none. */
+static bool query_step(const struct goal *g, const struct cpu_span *since)
 {
-	return (struct query){ cpu_span_begin(), deadline_in(QUERY_LIMIT) };
-}
+	const struct cpu_span slice = cpu_span_begin();
+	const struct timespec until = deadline_in(MOVES);
+	double clock;
 
-/* The time is over; has the work been given too little of it? */
-static bool query_goes_on(struct query *q)
-{
-	if (!queue.busy || cpu_span_seconds(&q->span) >= QUERY_LIMIT || progress_seconds() - q->span.clock >= QUERY_MOST)
-		return false;
-	q->limit = deadline_in(QUERY_LOOK);
-	return true;
+	if (engine_step(g, WAIT_QUERY, &until))
+		return true;
+	clock = progress_seconds() - since->clock;
+	return queue.busy && !queue.functions && cpu_span_seconds(since) < QUERY_LIMIT
+		&& (clock < QUERY_LIMIT || (clock < QUERY_MOST && cpu_span_seconds(&slice) > STILL_MOVES));
 }
 
 /* The caller holds the lock. */
 static int wait_for(const struct goal *g, enum wait_mode mode)
 {
-	const bool waits = mode != WAIT_QUERY;
-	struct query query = begin_query();
+	const struct cpu_span since = cpu_span_begin();
 	int error = 0;
 
 	queue.calls++;
@@ -173,7 +167,7 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	if (mode == WAIT_DONE)
 		begin_wait();
 	while (!reached(g) && !leave_wanted()
-			&& (engine_step(g, mode, waits ? NULL : &query.limit) || (!waits && query_goes_on(&query))))
+			&& (mode == WAIT_QUERY ? query_step(g, &since) : engine_step(g, mode, NULL)))
 		;
 	if (mode == WAIT_DONE)
 		end_wait();

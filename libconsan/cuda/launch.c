@@ -226,6 +226,7 @@ static int fault_error(unsigned fault)
 	case FAULT_STACK:
 		return cudaErrorHardwareStackError;
 	case FAULT_TRAP:
+	case FAULT_TARGET:
 		return cudaErrorLaunchFailure;
 	}
 	return cudaErrorIllegalInstruction;

@@ -225,7 +225,8 @@ static enum step assertion(struct warp *w, const struct xop *x, const struct cal
 	}
 	print(w, &out);
 	if (ok)
-		r = ex_fault(w, x, lanes, FAULT_ASSERT, SP_ANY, 0, 0, "%s", part.n ? part.at : "");
+		r = ex_fault(w, x, lanes, FAULT_ASSERT, SP_ANY, 0, 0, "the assertion \"%s\" failed",
+			part.n ? part.at : "of the kernel");
 	text_free(&out);
 	text_free(&part);
 	return r;
@@ -252,7 +253,7 @@ static enum step free_blocks(struct warp *w, const struct xop *x, const struct c
 
 		builtin_heap_event(w, x, l, at, true);
 		if (at && !heap_free(at))
-			return ex_fault(w, x, 1u << l, FAULT_TRAP, SP_ANY, (uintptr_t)at, 0,
+			return ex_fault(w, x, 1u << l, FAULT_TARGET, SP_ANY, (uintptr_t)at, 0,
 				"free of 0x%llx, which malloc did not return",
 				(unsigned long long)(uintptr_t)at);
 	}

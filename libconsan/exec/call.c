@@ -134,7 +134,7 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 				same |= 1u << l;
 		if (FUNC_POINTER(index) != to || index >= k->module->ptx->nfunc
 			|| k->fn_of[index] == UINT32_MAX)
-			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, to, 0,
+			return ex_fault(w, x, same, FAULT_TARGET, SP_ANY, to, 0,
 				"call through 0x%llx, which is not a function",
 				(unsigned long long)to);
 		fn = &k->fn[k->fn_of[index]];

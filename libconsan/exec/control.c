@@ -70,7 +70,7 @@ enum step op_brx(struct warp *w, const struct xop *x, uint32_t lanes)
 			if (index[l] == at)
 				same |= 1u << l;
 		if (at >= b->n)
-			return ex_fault(w, x, same, FAULT_TRAP, SP_ANY, at, 0,
+			return ex_fault(w, x, same, FAULT_TARGET, SP_ANY, at, 0,
 				"brx.idx: index %u, the table has %u targets", at, b->n);
 		warp_fork(w, b->to[at], same);
 		rest &= ~same;

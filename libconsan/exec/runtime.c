@@ -347,7 +347,7 @@ static enum step set_condition(struct warp *w, const struct xop *x, uint32_t lan
 
 		ask(w, &c);
 		if (!c.value)
-			return ex_fault(w, x, lanes & -lanes, FAULT_TRAP, SP_ANY, c.arg[0], 0,
+			return ex_fault(w, x, lanes & -lanes, FAULT_TARGET, SP_ANY, c.arg[0], 0,
 				"cudaGraphSetConditional of 0x%llx, which is no condition of a graph whose launch "
 				"this kernel is part of", (unsigned long long)c.arg[0]);
 		if (!ex_resolve(w, x, lanes & -lanes, PS_global, c.value, sizeof value, sizeof value, true, &p))

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <csignal>
 #include <unistd.h>
 
 enum { N = 2000, BYTES = N * 4 };
@@ -412,10 +413,10 @@ CASE(flag_three, CS117) // one of the takers does not acquire
 
 
 // the host is slow, but not as slow as the kernel: it reads before the copy, not while it runs
-__global__ void slow(int *a)
+__global__ void slow(int *a, int rounds = 3000)
 {
 	int x = threadIdx.x;
-	for (int i = 0; i < 3000; i++) x = x * 3 + i;
+	for (int i = 0; i < rounds; i++) x = x * 3 + i;
 	a[blockIdx.x * blockDim.x + threadIdx.x] = x;
 }
 CASE(host_reads_slowly, CS1003)
@@ -425,6 +426,23 @@ CASE(host_reads_slowly, CS1003)
 	if (fixed) cudaStreamSynchronize(s);
 	usleep(60000);
 	if (host[5] == 7) printf("seven\n");
+}
+
+// the access waits for the kernel, longer by the clock than by the time that the process had
+CASE(host_reads_stopped, CS1003)
+{
+	const pid_t me = getpid();
+
+	slow<<<16, 64, 0, s>>>(managed, 300000);
+	if (fixed) cudaStreamSynchronize(s);
+	if (!fork()) {
+		usleep(100000);
+		kill(me, SIGSTOP);
+		usleep(2500000);
+		kill(me, SIGCONT);
+		_exit(0);
+	}
+	if (managed[5] == 7) printf("seven\n");
 }
 
 // copies of a batch have no order among themselves
@@ -506,7 +524,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
 	C(met_way_back), C(met_ahead), C(met_twice),
 	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
-	C(host_reads_slowly), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
+	C(host_reads_slowly), C(host_reads_stopped), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
 	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 };
 
