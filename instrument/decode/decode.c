@@ -90,17 +90,14 @@ static void decode_one(struct dcluster *c, uint32_t warp, const struct record *r
 
 /* ---- groups (group.h in rewrite/) ---- */
 
-static uint32_t group_word(const struct dcluster *c, const struct record *r, unsigned lane, unsigned word)
-{
-	return c->job->info[r->site].plan.class == PLAN_ADDRESS ? r->words[lane] : record_word(c, r, lane, word);
-}
-
 /* The record that a member would have. buffer: REWRITE_PARTS words for each lane. */
 static struct record member_record(const struct dcluster *c, const struct record *r, uint32_t site,
 	uint32_t *buffer)
 {
 	const struct rewrite_part *part = record_site(c, site)->value;
-	const struct site_info *info = &c->job->info[site];
+	const struct site_info *group = &c->job->info[r->site], *info = &c->job->info[site];
+	const bool by_lane = group->plan.class == PLAN_ADDRESS; /* else the words of the active lanes */
+	const uint32_t *row = r->words;
 	struct record m = *r;
 
 	m.site = site;
@@ -110,12 +107,15 @@ static struct record member_record(const struct dcluster *c, const struct record
 	}
 	m.words = buffer;
 	for EACH_LANE(l, r->lanes) {
+		const uint32_t *word = by_lane ? r->words + l : row;
+
+		row += group->lane_words;
 		if (info->plan.class == PLAN_ADDRESS) {
-			buffer[l] = group_word(c, r, l, part->word) + part->add;
+			buffer[l] = word[part->word] + part->add;
 			continue;
 		}
 		for (unsigned v = 0; v < info->lane_words; v++)
-			*buffer++ = group_word(c, r, l, part[v].word) + part[v].add;
+			*buffer++ = word[part[v].word] + part[v].add;
 	}
 	return m;
 }
