@@ -16,10 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seconds in which it records nothing: for which a launch's call waits for it; the same with --gpu-drain, as a launch that is not
- * waited for is not drained; for a kernel that has run beside others;
- * for which a launch waits for earlier ones that it is ordered after; for which it waits for memory for
- * its records; and at the end of a module, a context or the process. */
+/* Seconds in which it records nothing: for which a launch's call waits for it, by the clock, as a GPU does
+ * not run slower on a busy machine; the same with --gpu-drain, as a launch that is not waited for is not
+ * drained; for a kernel that has run beside others. The others are seconds of wait_a_little(): for which a
+ * launch waits for earlier ones that it is ordered after; for which it waits for memory for its records; and
+ * at the end of a module, a context or the process. */
 #define PATIENCE 1.0
 #define PATIENCE_DRAIN 30.0
 /* For so many times as long a launch is waited for if it records: it may do so in a loop that waits. */
@@ -129,10 +130,17 @@ static double patience_for(const struct inject_launch *l)
 	return most;
 }
 
-/* Waits until a launch has ended, or for a millisecond. */
-static void wait_a_little(void)
+/* Waits until a launch has ended, or for a millisecond. Returns the seconds that count: not those in which a
+ * thread that checks a launch had the lock, nor those in which other programs had the processors. A launch
+ * that has ended by then would be taken for one that has not. */
+static double wait_a_little(void)
 {
-	inject_wait(&pending.ended, 1e-3);
+	const double look = 1e-3, start = progress_seconds();
+	double took;
+
+	inject_wait(&pending.ended, look);
+	took = progress_seconds() - start;
+	return took < 2 * look ? took : 2 * look;
 }
 
 static bool pending_record_more(CUcontext context)
@@ -145,35 +153,33 @@ static bool pending_record_more(CUcontext context)
 	return any;
 }
 
-/* Of `l`, which waits since `start`: pending launches seem to wait for something. since: when they were last
+/* Of `l`, which has waited for so long: pending launches seem to wait for something. since: when they were last
  * seen to record. */
-static bool seem_to_wait(const struct inject_launch *l, double start, double *since)
+static bool seem_to_wait(const struct inject_launch *l, double waited, double *since)
 {
-	const double now = progress_seconds(), most = patience_for(l);
+	const double most = patience_for(l);
 
-	if (now - *since < most)
+	if (waited - *since < most)
 		return false;
-	*since = now;
-	return !pending_record_more(l->context) || now - start >= PATIENCE_RECORDING * most;
+	*since = waited;
+	return !pending_record_more(l->context) || waited >= PATIENCE_RECORDING * most;
 }
 
 /* Waits until pending launches are out of the way, or seem to wait for something. */
 static void wait_for_others(const struct inject_launch *l, const struct inject_pool *pool)
 {
-	const double start = progress_seconds();
-	double since = start;
+	double waited = 0, since = 0;
 
-	while ((in_the_way(l) || pool->users) && !seem_to_wait(l, start, &since))
-		wait_a_little();
+	while ((in_the_way(l) || pool->users) && !seem_to_wait(l, waited, &since))
+		waited += wait_a_little();
 }
 
 bool inject_await_loading(const struct inject_launch *l)
 {
-	const double start = progress_seconds();
-	double since = start;
+	double waited = 0, since = 0;
 
-	while (inject_pending(l->context) && !seem_to_wait(l, start, &since))
-		wait_a_little();
+	while (inject_pending(l->context) && !seem_to_wait(l, waited, &since))
+		waited += wait_a_little();
 	return !inject_pending(l->context);
 }
 
@@ -194,7 +200,7 @@ bool inject_take_pool(struct inject_launch *l, const char **why)
 {
 	struct inject_pool *pool = inject_pool(), *free_one = NULL;
 	struct inject_launch *p;
-	double start;
+	double waited = 0;
 
 	*why = "no device memory for its records";
 	if (!pool)
@@ -202,10 +208,8 @@ bool inject_take_pool(struct inject_launch *l, const char **why)
 	if (inject_may_detach() && !pending.first)
 		inject_make_spares(pool);
 	wait_for_others(l, pool);
-	start = progress_seconds();
-	while (!in_the_way(l) && !(free_one = inject_free_pool(pool))
-			&& progress_seconds() - start < PATIENCE_FOR_MEMORY)
-		wait_a_little();
+	while (!in_the_way(l) && !(free_one = inject_free_pool(pool)) && waited < PATIENCE_FOR_MEMORY)
+		waited += wait_a_little();
 	note_overlap(l);
 	l->programmatic &= !pending.first; /* it is not checked after the launch before it */
 	p = in_the_way(l);
@@ -362,14 +366,14 @@ static void not_ended(const struct inject_launch *p)
 
 void inject_await(bool at_exit)
 {
-	const double start = progress_seconds();
+	double waited = 0;
 
 	if (!at_exit)
 		inject_lock();
 	else if (!inject_lock_within(PATIENCE_AT_EXIT))
 		return;
-	while (pending.first && progress_seconds() - start < PATIENCE_AT_END)
-		wait_a_little();
+	while (pending.first && waited < PATIENCE_AT_END)
+		waited += wait_a_little();
 	for (struct inject_launch *p; (p = pending.first);) {
 		not_ended(p);
 		inject_end_replay(p);

@@ -94,6 +94,7 @@ static int merge(const struct run *r, struct shards *s, int program)
 	shards_load(s, &all);
 	results_finish(&all);
 	status = report_exit_status(&all, &r->options, program);
+	shards_make_way(path);
 	ok = report_file(&all, &r->options, path, &e);
 	ok = report_write(&all, &r->options, &e) && ok;
 	if (!ok) {
@@ -114,9 +115,10 @@ static int report_shard(struct run *r, int program, const char *unseen)
 	struct shards all = { 0 };
 	struct consan_err e = { 0 };
 	int status;
-	const bool ok = report(r, program, unseen, path, &status);
-	bool ended;
+	bool ended, ok;
 
+	shards_make_way(path);
+	ok = report(r, program, unseen, path, &status);
 	free(path);
 	if (!ok)
 		return EXIT_INTERNAL;

@@ -48,6 +48,20 @@ char *shards_merged(const char *dir, const struct shard *s)
 	return path_of(dir, 0, s, REPORT);
 }
 
+/* Others may write to the folder: what is there under the name of a report need be none. */
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISREG(st.st_mode);
+}
+
+void shards_make_way(const char *path)
+{
+	if (!is_file(path))
+		unlink(path);
+}
+
 /* A file of a shard: its place, and in run..run + n the name of the run. */
 struct name {
 	unsigned at, of;
@@ -138,7 +152,7 @@ static enum shard_state probe(const struct shards *s, unsigned at)
 {
 	char *path = path_of(s->dir, at, &s->run, RUNNING), *report = path_of(s->dir, at, &s->run, REPORT);
 	struct flock lock = { .l_type = F_WRLCK };
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	enum shard_state state = SHARD_RUNS;
 
 	if (fd < 0)
@@ -315,7 +329,9 @@ void shards_load(struct shards *s, struct results *r)
 		if (s->state[at - 1] != SHARD_REPORTED)
 			continue;
 		path = path_of(s->dir, at, &s->run, REPORT);
-		if (!results_load(r, path, &e))
+		if (!is_file(path))
+			err_set(&e, CONSAN_ERR_IO, 0, 0, "%s: not a regular file", path);
+		if (e.code || !results_load(r, path, &e))
 			results_add_remark(r, RESULT_REMARK_not_seen, e.text);
 		free(path);
 	}

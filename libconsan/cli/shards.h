@@ -30,6 +30,8 @@ int shards_begin(const char *dir, const struct shard *s, struct consan_err *e);
 /* The path of the shard's report. free() it. */
 char *shards_report(const char *dir, const struct shard *s);
 char *shards_merged(const char *dir, const struct shard *s);
+/* Removes a link or a pipe at such a path, which the report would go through. */
+void shards_make_way(const char *path);
 /* The report is written. */
 void shards_end(const char *dir, const struct shard *s);
 

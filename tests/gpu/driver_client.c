@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PTX(kernel, variable) ".version 8.0\n.target sm_90\n.address_size 64\n" \
@@ -95,6 +96,44 @@ static void beside(const char *what)
 	CHECK(cuCtxSetCurrent(c[0]));
 	CHECK(cuStreamSynchronize(s[0]));
 	printf("ended\n");
+}
+
+/* When the process has been stopped. */
+static void *tell_later(void *tell)
+{
+	for (time_t before = time(NULL), now = before; now - before < 5; now = time(NULL)) {
+		before = now;
+		usleep(10000);
+	}
+	((void (*)(void))(intptr_t)tell)();
+	return NULL;
+}
+
+/* The process gets no processor for long, while the end of a module waits for a launch that has yet to end. */
+static void stopped(void)
+{
+	CUstream s;
+	CUmodule m;
+	pthread_t thread;
+	void *host;
+	pid_t child;
+
+	context(0);
+	CHECK(cuMemAllocHost(&host, 64));
+	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	launch(load(text, &m), s);
+	child = fork();
+	if (!child) {
+		usleep(100000);
+		kill(getppid(), SIGSTOP);
+		sleep(12);
+		kill(getppid(), SIGCONT);
+		_exit(0);
+	}
+	pthread_create(&thread, NULL, tell_later, dlsym(RTLD_DEFAULT, "fake_flag"));
+	CHECK(cuModuleUnload(m));
+	pthread_join(thread, NULL);
+	waitpid(child, NULL, 0);
 }
 
 /* Contexts are destroyed, and others get their handles. */
@@ -541,6 +580,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "no-code")) no_code();
 	else if (!strcmp(mode, "two")) two();
 	else if (!strcmp(mode, "beside") && argc > 2) beside(argv[2]);
+	else if (!strcmp(mode, "stopped")) stopped();
 	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();
 	else if (!strcmp(mode, "reset")) primary(true);

@@ -138,6 +138,18 @@ Test(shards, absent, .timeout = TEST_LIMIT)
 	expect("mkdir m; $B/consan merge m", 2, "no reports of shards");
 }
 
+/* Others put pipes and links into the folder: nothing waits for them, is read or is written through them. */
+Test(shards, no_files, .timeout = TEST_LIMIT)
+{
+	expect("mkdir m; echo kept >k; mkfifo m/shard-8-of-8.json m/shard-7-of-8.running; ln -s ../k m/shard-6-of-8.json; "
+		"ln -s ../k m/merged-of-8.json; for i in 0 1 2 3 4; do rank $i $ranks; done; cat k; "
+		"ln -sf ../k m/shard-5-of-8.json; $B/consan merge --to=text m", 66, "kept\n");
+	cr_expect(has(output, "m/shard-6-of-8.json: not a regular file"), "%s", output);
+	cr_expect(has(output, "m/shard-8-of-8.json: not a regular file"), "%s", output);
+	cr_expect(has(output, "were killed before they reported: 7"), "%s", output);
+	cr_expect_not(has(output, "near 'kept'"), "%s", output);
+}
+
 /* Of many shards, the others are not all looked for. */
 Test(shards, many, .timeout = TEST_LIMIT)
 {

@@ -79,6 +79,8 @@ Test(operations, beside, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "ended") && has(output, "are mixed"), "%s", output);
 	cr_expect_eq(beside("DRIVER_END=host", "beside host"), 0, "%s", output);
 	cr_expect(has(output, "ended") && has(output, "1 of 1 kernel checked"), "%s", output);
+	cr_expect_eq(beside("DRIVER_END=host", "stopped"), 0, "%s", output);
+	cr_expect(has(output, "1 of 1 kernel checked"), "%s", output);
 	cr_expect_eq(beside("", "beside devices"), 0, "%s", output);
 	cr_expect_not(has(output, "did not end soon"), "%s", output);
 }
