@@ -228,14 +228,18 @@ static unsigned first_race(void)
 	return 0;
 }
 
-/* The checker forgets a read-modify-write z for a later one that observed it, and does not know then
- * that what is ordered after z alone is ordered after x, a write that z observed. That matters where
- * the scopes of accesses to one location differ. */
+/* The checker forgets a read-modify-write z for a later one that observed it, also if it had
+ * forgotten a read for z, and does not know then that what is ordered after z alone is ordered
+ * after x, a write that z observed. That matters where the scopes of accesses to one location
+ * differ. */
 static bool observer_forgotten(unsigned x, unsigned z, unsigned y)
 {
-	for (unsigned k = z + 1; op[z].write && k < y; k++)
-		if (op[k].read && op[k].write && seen[z][k] && seen[x][k])
+	for (unsigned k = z + 1; k < y; k++) {
+		if (!op[k].read || !op[k].write || !seen[x][k])
+			continue;
+		if (op[z].write ? seen[z][k] : base[z][k] && observer_forgotten(x, k, y))
 			return true;
+	}
 	return false;
 }
 
