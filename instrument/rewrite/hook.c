@@ -643,8 +643,24 @@ static void print_function(struct text *t, const struct hook *h)
 		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
 }
 
-/* The number of the function that writes such records. */
-static size_t function_of(struct hook_functions *all, const struct hook *h)
+/* All that print_function() depends on. Hooks with different keys may have the same function. */
+static struct text key_of(const struct hook *h)
+{
+	struct text key = { 0 };
+
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
+	if (h->conflict.words)
+		conflict_hash(&key, &h->conflict, 1);
+	return key;
+}
+
+static bool equal(const struct text *a, const struct text *b)
+{
+	return a->n == b->n && !memcmp(a->at, b->at, a->n);
+}
+
+static size_t add_function(struct hook_functions *all, const struct hook *h)
 {
 	struct hook any = *h;
 	struct text t = { 0 };
@@ -654,13 +670,28 @@ static size_t function_of(struct hook_functions *all, const struct hook *h)
 	any.prefix = "%cs_v";
 	any.label = 0;
 	print_function(&t, &any);
-	while (k < all->n && (all->at[k].n != t.n || memcmp(all->at[k].at, t.at, t.n)))
+	while (k < all->n && !equal(&all->at[k], &t))
 		k++;
 	if (k < all->n)
 		text_free(&t);
 	else
 		vec_push(all, t);
 	return k;
+}
+
+/* The number of the function that writes such records. */
+static size_t function_of(struct hook_functions *all, const struct hook *h)
+{
+	struct text key = key_of(h);
+	size_t k = 0;
+
+	while (k < all->key.n && !equal(&all->key.at[k].text, &key))
+		k++;
+	if (k < all->key.n)
+		text_free(&key);
+	else
+		vec_push(&all->key, ((struct hook_key){ key, add_function(all, h) }));
+	return all->key.at[k].function;
 }
 
 /* ptxas passes a value that is the same in all lanes in a register of the warp. But it also puts a YIELD
@@ -698,6 +729,9 @@ void hook_functions_free(struct hook_functions *all)
 {
 	for (size_t k = 0; k < all->n; k++)
 		text_free(&all->at[k]);
+	for (size_t k = 0; k < all->key.n; k++)
+		text_free(&all->key.at[k].text);
+	vec_free(&all->key);
 	vec_free(all);
 }
 

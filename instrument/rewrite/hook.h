@@ -21,8 +21,13 @@ void hook_save_state(struct text *t, bool polls);
 void hook_load_state(struct text *t, bool polls);
 /* Declares the scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
-/* Functions that write records, each from the parameters on. */
-struct hook_functions { struct text *at; size_t n, cap; };
+/* Functions that write records, each from the parameters on, and which of them the hooks seen so far
+ * call. */
+struct hook_functions {
+	struct text *at;
+	size_t n, cap;
+	VEC(struct hook_key { struct text text; size_t function; }) key;
+};
 /* Prints the code that records `site`, with the words in prefix0, prefix1 and so on. */
 struct hook {
 	uint32_t site;

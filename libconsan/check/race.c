@@ -213,16 +213,38 @@ static uint32_t own_lanes(const struct view *v, enum plane plane, const struct c
 	return own;
 }
 
-/* The lanes of now that know z at a byte, for some lane of it: each of its lanes observed what z did. */
+/* Does the frontier know z at a byte, for some lane of it: each of its lanes observed what z did. */
+static bool knows_some_lane(const struct view *v, const struct frontier *f, enum plane plane,
+	const struct cell_entry *z, unsigned byte)
+{
+	const struct clock_space *k = &v->c->space;
+
+	return frontier_full(k, f, plane, z->agent) >= z->epoch || cell_lanes_at(z, byte)
+		& (frontier_lanes(k, f, plane, z->agent, z->epoch)
+		| known_restricted(v->c, f, plane, z, v->peer));
+}
+
+/* The same for all lanes of the warps of a wgmma */
+static bool warps_know(const struct view *v, enum plane plane, const struct cell_entry *z,
+	unsigned byte)
+{
+	const unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
+	const unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
+
+	for (unsigned i = from; i <= to; i++)
+		for (unsigned g = 0; g < v->w[i].ngroups; g++)
+			if (!knows_some_lane(v, v->w[i].group[g].f, plane, z, byte))
+				return false;
+	return true;
+}
+
+/* The lanes of now for which knows_some_lane() holds. */
 static uint32_t lanes_that_know(const struct view *v, enum plane plane, const struct cell_entry *z,
 	const struct cell_entry *now, unsigned byte)
 {
-	const struct clock_space *k = &v->c->space;
 	uint32_t own;
 
-	if (frontier_full(k, v->f, plane, z->agent) >= z->epoch || cell_lanes_at(z, byte)
-			& (frontier_lanes(k, v->f, plane, z->agent, z->epoch)
-			| known_restricted(v->c, v->f, plane, z, v->peer)))
+	if (knows_some_lane(v, v->f, plane, z, byte))
 		return ~0u;
 	own = own_lanes(v, plane, z, now, byte);
 	return own && is_engine(v) ? ~0u : own;
@@ -267,9 +289,17 @@ uint32_t race_observed(struct shadow_view *s, const struct cell_entry *x, const 
 	const struct cell_entry local = race_here(z, granule);
 	uint32_t later;
 
-	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || v->role == ROLE_WGMMA
-		|| !morally_strong(v, x, z) || observed_by_chance(x, z) || cell_is_stale(z))
+	if (x->agent >= v->c->nwarps || z->agent >= v->c->nwarps || !morally_strong(v, x, z)
+		|| observed_by_chance(x, z) || cell_is_stale(z))
 		return missing;
+	if (v->role == ROLE_WGMMA) {
+		if (warps_know(v, race_plane(v, &local), &local, byte))
+			return 0;
+		if (!warps_know(v, PLANE_G, &local, byte))
+			return missing;
+		*unfenced = true;
+		return 0;
+	}
 	if (!is_engine(v))
 		missing &= cell_lanes_at(now, byte);
 	missing &= ~lanes_that_know(v, race_plane(v, &local), &local, now, byte);

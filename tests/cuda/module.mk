@@ -50,13 +50,13 @@ $(BUILD)/tests/cuda/threads $(BUILD)/tests/cuda/threads_ptds: tests/cuda/threads
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g \
 		$(if $(findstring ptds,$@),--default-stream per-thread) -o $@ $< -Xcompiler -pthread
-$(BUILD)/tests/cuda/inside: tests/cuda/inside.cu
+$(BUILD)/tests/cuda/inside: tests/cuda/inside.cu $(wildcard tests/cuda/inside_*.cuh)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -arch=sm_90 -rdc=true -lineinfo -g -o $@ $< -lcudadevrt
 $(BUILD)/tests/cuda/dependent: tests/cuda/dependent.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
-$(BUILD)/tests/cuda/devices: tests/cuda/devices.cu
+$(BUILD)/tests/cuda/devices: tests/cuda/devices.cu $(wildcard tests/cuda/devices_*.cuh)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -o $@ $< $(CUDA_LINK)
 $(BUILD)/tests/cuda/ends: tests/cuda/ends.cu

@@ -204,13 +204,14 @@ static bool ordered(unsigned x, unsigned y)
 }
 
 /* The checker may forget a strong access x for a later one that is ordered after it, and with which
- * y does not race, or which it has forgotten for the like. If y has observed that one, coherence
- * decides what y reads; else the scopes of accesses to one location differ. */
+ * y does not race, also another lane's of the same instruction, or which it has forgotten for the
+ * like. If y has observed that one, coherence decides what y reads; else the scopes of accesses to
+ * one location differ. */
 static bool hidden(unsigned x, unsigned y)
 {
-	for (unsigned k = x + 1; strong(&op[x]) && k < y; k++)
-		if (strong(&op[k]) && overlap(&op[x], &op[k]) && ordered(x, k)
-			&& (ordered(k, y) || morally_strong(&op[k], &op[y]) || hidden(k, y)))
+	for (unsigned k = x + 1; strong(&op[x]) && k < n && op[k].site <= op[y].site; k++)
+		if (k != y && strong(&op[k]) && overlap(&op[x], &op[k]) && ordered(x, k)
+			&& (ordered(k, y) || morally_strong(&op[k], &op[y]) || (k < y && hidden(k, y))))
 			return true;
 	return false;
 }
@@ -227,21 +228,26 @@ static unsigned first_race(void)
 	return 0;
 }
 
-/* The checker forgets a read-modify-write z for a later one that observed it, and does not know then
- * that what is ordered after z alone is ordered after x, a write that z observed. That matters where
- * the scopes of accesses to one location differ. */
+/* The checker forgets a read-modify-write z for a later one that observed it, also if it had
+ * forgotten a read for z, and does not know then that what is ordered after z alone is ordered
+ * after x, a write that z observed. That matters where the scopes of accesses to one location
+ * differ. */
 static bool observer_forgotten(unsigned x, unsigned z, unsigned y)
 {
-	for (unsigned k = z + 1; op[z].write && k < y; k++)
-		if (op[k].read && op[k].write && seen[z][k] && seen[x][k])
+	for (unsigned k = z + 1; k < y; k++) {
+		if (!op[k].read || !op[k].write || !seen[x][k])
+			continue;
+		if (op[z].write ? seen[z][k] : base[z][k] && observer_forgotten(x, k, y))
 			return true;
+	}
 	return false;
 }
 
 static bool known_to_be_ordered(unsigned x, unsigned y)
 {
 	for (unsigned z = x + 1; z < y; z++)
-		if (seen[x][z] && !by_chance(x, z) && base[z][y] && !observer_forgotten(x, z, y))
+		if (seen[x][z] && !by_chance(x, z) && base[z][y] && !observer_forgotten(x, z, y)
+			&& morally_strong(&op[x], &op[z])) /* not only through others of the chain */
 			return true;
 	return base[x][y];
 }

@@ -19,13 +19,15 @@ static void expect(const char *program, const char *name, const char *form, cons
 	cr_expect(found || has(output, "0 errors, 0 warnings"), "%s %s:\n%s", name, form, output);
 }
 
-static void run_cases(const char *program, unsigned least, unsigned part, unsigned parts)
+/* The cases of a file that is a part of the program. */
+static void run_cases(const char *program, const char *file, unsigned least, unsigned part,
+	unsigned parts)
 {
 	char line[512], name[64], rule[16];
 	unsigned n = 0;
 	FILE *in;
 
-	snprintf(line, sizeof line, "tests/cuda/%s.cu", program);
+	snprintf(line, sizeof line, "tests/cuda/%s", file);
 	in = fopen(line, "r");
 	cr_assert(in);
 	while (fgets(line, sizeof line, in)) {
@@ -38,9 +40,13 @@ static void run_cases(const char *program, unsigned least, unsigned part, unsign
 	cr_assert_geq(n, least);
 }
 
-Test(order, pairs_1, .timeout = TEST_LIMIT) { run_cases("order", 40, 0, 2); }
-Test(order, pairs_2, .timeout = TEST_LIMIT) { run_cases("order", 40, 1, 2); }
-Test(order, pairs_inside, .timeout = TEST_LIMIT) { run_cases("inside", 28, 0, 1); }
+Test(order, pairs_1, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 0, 2); }
+Test(order, pairs_2, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 1, 2); }
+Test(order, pairs_of_nodes, .timeout = TEST_LIMIT) { run_cases("inside", "inside.cu", 7, 0, 1); }
+Test(order, pairs_of_launched, .timeout = TEST_LIMIT)
+{
+	run_cases("inside", "inside_launched.cuh", 25, 0, 1);
+}
 
 /* What conditional nodes and grids that kernels launch do. One launch in it is refused. */
 Test(order, inside, .timeout = TEST_LIMIT)

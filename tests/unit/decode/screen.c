@@ -1,5 +1,6 @@
 /* screen: screen.cu on the executor enters the same into its table as the host's version, for random
  * records of all kinds, and both say the same of cases with a known answer. */
+#include "tests/common/device_memory.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -205,17 +206,6 @@ static bool load_kernels(void)
 	return true;
 }
 
-static void *device(const void *from, size_t bytes)
-{
-	void *to = consan_malloc(c, bytes, CONSAN_MEM_DEVICE);
-
-	cr_assert_not_null(to);
-	memset(to, 0, bytes);
-	if (from)
-		memcpy(to, from, bytes);
-	return to;
-}
-
 /* As consan_digest does. */
 static void list_chunks(struct screen_job *j, const struct pool *p)
 {
@@ -228,9 +218,9 @@ static void list_chunks(struct screen_job *j, const struct pool *p)
 		digests[k] = (struct record_digest){ cta, p->chunk[k + 1][1] | 7 << 16, 0, 0 };
 		list[cta * CHUNKS + many[cta]++] = k;
 	}
-	j->digests = device(digests, sizeof digests);
-	j->many = device(many, sizeof many);
-	j->list = device(list, sizeof list);
+	j->digests = device_memory(c, digests, sizeof digests);
+	j->many = device_memory(c, many, sizeof many);
+	j->list = device_memory(c, list, sizeof list);
 	j->cap = CHUNKS;
 }
 
@@ -247,20 +237,20 @@ static struct screen_job job_of(const struct pool *p, uint32_t nranges, const st
 		place[k] = (uint16_t)k;
 		like[k] = (uint16_t)(k / 2);
 	}
-	j.pool = device(p, sizeof *p);
-	j.digest = device(digest, sizeof digest);
-	j.site = device(site, sizeof site);
-	j.tensor = device(tensors, sizeof tensors);
-	j.map = device(maps, sizeof maps);
-	j.range = range ? device(range, nranges * sizeof *range) : NULL;
-	j.result = device(NULL, sizeof *j.result);
-	screen_use_table(&j, (uintptr_t)device(NULL, TABLE_BYTES), (edges ? 2 : 1) * PAGES, edges);
+	j.pool = device_memory(c, p, sizeof *p);
+	j.digest = device_memory(c, digest, sizeof digest);
+	j.site = device_memory(c, site, sizeof site);
+	j.tensor = device_memory(c, tensors, sizeof tensors);
+	j.map = device_memory(c, maps, sizeof maps);
+	j.range = range ? device_memory(c, range, nranges * sizeof *range) : NULL;
+	j.result = device_memory(c, NULL, sizeof *j.result);
+	screen_use_table(&j, (uintptr_t)device_memory(c, NULL, TABLE_BYTES), (edges ? 2 : 1) * PAGES, edges);
 	list_chunks(&j, p);
 	if (!edges)
 		return j;
-	j.place = device(place, sizeof place);
-	j.like = device(like, sizeof like);
-	j.edge = device(NULL, EDGES * sizeof *j.edge);
+	j.place = device_memory(c, place, sizeof place);
+	j.like = device_memory(c, like, sizeof like);
+	j.edge = device_memory(c, NULL, EDGES * sizeof *j.edge);
 	j.most_edges = EDGES;
 	return j;
 }

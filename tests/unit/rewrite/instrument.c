@@ -1,6 +1,7 @@
 /* instrument: emulated GPU mode: instrumented PTX runs on the executor, and its records are
  * checked. tests/cases/harness/kernels.c compares the findings of all bundled kernels with
  * those of the cpu backend. Long because of the texts of the kernels. */
+#include "tests/common/device_memory.h"
 #include "tests/common/limits.h"
 #include "tests/common/shell.h"
 
@@ -741,17 +742,6 @@ static void fill_chunk(uint32_t *unit, uint32_t cta, uint32_t lane, uint32_t ord
 	}
 }
 
-static void *device(struct consan *c, const void *from, size_t bytes)
-{
-	void *to = consan_malloc(c, bytes, CONSAN_MEM_DEVICE);
-
-	cr_assert_not_null(to);
-	memset(to, 0, bytes);
-	if (from)
-		memcpy(to, from, bytes);
-	return to;
-}
-
 /* The GPU computes the same signatures as the host: equal if the warps recorded the same. */
 Test(instrument, digest, .timeout = TEST_LIMIT)
 {
@@ -771,15 +761,15 @@ Test(instrument, digest, .timeout = TEST_LIMIT)
 		cr_skip_test("no CUPTI, no digest_ptx.ptx");
 	m = consan_load_file(c, path, 0, &e);
 	cr_assert_not_null(m, "%s", e.text);
-	pool = device(c, NULL, (CHUNKS + 2) * sizeof *pool);
+	pool = device_memory(c, NULL, (CHUNKS + 2) * sizeof *pool);
 	((struct record_head *)pool)->next = CHUNKS + 1;
 	for (uint32_t k = 0; k < CHUNKS; k++) /* five for each CTA, in turn for three lanes */
 		fill_chunk(pool[k + 1], k % CTAS, "\0 \0!\0"[k / CTAS], k / CTAS, &noise);
-	sites = device(c, site_word, sizeof site_word);
-	digests = device(c, NULL, CHUNKS * sizeof *digests);
-	many = device(c, NULL, CTAS * sizeof *many);
-	list = device(c, NULL, CTAS * LISTED * sizeof *list);
-	sign = device(c, NULL, CTAS * sizeof *sign);
+	sites = device_memory(c, site_word, sizeof site_word);
+	digests = device_memory(c, NULL, CHUNKS * sizeof *digests);
+	many = device_memory(c, NULL, CTAS * sizeof *many);
+	list = device_memory(c, NULL, CTAS * LISTED * sizeof *list);
+	sign = device_memory(c, NULL, CTAS * sizeof *sign);
 	l = (struct consan_launch){ .kernel = consan_kernel(m, "consan_digest", &e), .grid = { 3, 1, 1 },
 		.block = { 128, 1, 1 }, .args = (const void *const[]){ &pool, &most, &sites, &nsites, &digests,
 			&nctas, &many, &list, &cap } };

@@ -94,8 +94,8 @@ static void classify(unsigned b, struct past now, struct know *const *know, unsi
 		for (unsigned k = 0; k < n; k++) {
 			const struct past *end = byte[b] + nbyte[b];
 
-			g &= has(know[k]->g, x->id) || (n == 1 && observed(know[k]->g, x, end));
-			p &= has(know[k]->p, x->id) || (n == 1 && observed(know[k]->p, x, end));
+			g &= has(know[k]->g, x->id) || observed(know[k]->g, x, end);
+			p &= has(know[k]->p, x->id) || observed(know[k]->p, x, end);
 		}
 		if (!g)
 			order_conflict[line] = true;
