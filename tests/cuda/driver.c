@@ -537,14 +537,14 @@ static int streams_memory(void)
 	return 0;
 }
 
-/* Its parent runs for a millisecond in sixty, as on a busy machine. */
+/* Its parent runs for a millisecond in a hundred, as on a busy machine. */
 static pid_t slow_down(void)
 {
 	const pid_t child = fork();
 
 	for (int i = 0; !child && i < 2000 && getppid() != 1; i++) {
 		kill(getppid(), SIGSTOP);
-		usleep(60000);
+		usleep(120000);
 		kill(getppid(), SIGCONT);
 		usleep(1000);
 	}
@@ -558,7 +558,7 @@ static int busy_query(void)
 {
 	static const char loops[] = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry loops()\n{\n"
 		"\t.reg .b32 %r;\n\t.reg .pred %p;\n\tmov.u32 %r, 0;\n"
-		"again:\n\tadd.u32 %r, %r, 1;\n\tsetp.lt.u32 %p, %r, 15000000;\n\t@%p bra again;\n\tret;\n}\n";
+		"again:\n\tadd.u32 %r, %r, 1;\n\tsetp.lt.u32 %p, %r, 5000000;\n\t@%p bra again;\n\tret;\n}\n";
 	CUcontext c;
 	CUfunction f;
 	CUmodule m;
