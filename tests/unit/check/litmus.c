@@ -165,7 +165,8 @@ static void synchronizes(unsigned x, unsigned y, bool after)
 }
 
 /* Does r read what w released? Of the lanes of one read-modify-write the last does (A08). That counts
- * if it or a fence acquires, and orders only what follows: its own access may have come first. */
+ * if they or fences release and acquire, and orders only what follows: its own access may have come
+ * first. */
 static bool takes_from(unsigned w, unsigned r)
 {
 	return seen[w][r] || (chain[w][r] && op[r].last && !op[r].red);
@@ -180,7 +181,8 @@ static void causality_order(void)
 			for (unsigned x = 0; takes_from(w, r) && x <= w; x++)
 				for (unsigned y = r; releases(x, w) && y < n; y++)
 					if (acquires(r, y) && morally_strong(&op[x], &op[y])
-						&& (seen[w][r] || r == y || op[y].fence))
+						&& (seen[w][r] || ((r == y || op[y].fence)
+							&& (x == w || op[x].fence))))
 						synchronizes(x, y, !seen[w][r]);
 	for (unsigned x = 0; x < n; x++)
 		for (unsigned y = x + 1; y < n; y++) {
