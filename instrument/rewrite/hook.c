@@ -648,8 +648,9 @@ static struct text key_of(const struct hook *h)
 {
 	struct text key = { 0 };
 
-	text_printf(&key, "%d %u %u %d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
-		h->sync, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->clusters, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->diverged,
+		h->reserve, h->module);
 	if (h->conflict.words)
 		conflict_hash(&key, &h->conflict, 1);
 	return key;

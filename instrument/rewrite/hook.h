@@ -28,7 +28,8 @@ struct hook_functions {
 	size_t n, cap;
 	VEC(struct hook_key { struct text text; size_t function; }) key;
 };
-/* Prints the code that records `site`, with the words in prefix0, prefix1 and so on. */
+/* Prints the code that records `site`, with the words in prefix0, prefix1 and so on. What changes the code
+ * of a function is in key_of(). */
 struct hook {
 	uint32_t site;
 	enum plan_class class;
