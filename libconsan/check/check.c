@@ -315,6 +315,8 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	beside_leave(c);
 	report_cluster_end(c);
 	for (uint32_t i = 0; i < c->nctas; i++) {
+		if (!c->cta[i].begun) /* the cluster has only repeated others (repeat.h) */
+			continue;
 		c->stats.granules += c->cta[i].shadow.visits;
 		c->cta[i].shadow.visits = 0;
 		bytes += shadow_footprint(&c->cta[i].shadow);
