@@ -12,7 +12,9 @@ static bool between(struct dcluster *c, uint32_t from, uint32_t to)
 	if (p->key == key)
 		return p->yes;
 	p->key = key;
-	p->yes = a->func == b->func && rewrite_together_between(a->func,
+	/* the records of one execution are in the order of their sites, and nothing is between them: a cp.async
+	 * has one of its global and one of its shared side */
+	p->yes = a->func == b->func && !(a->insn == b->insn && from < to) && rewrite_together_between(a->func,
 		(uint32_t)(a->insn - a->func->insn), (uint32_t)(b->insn - b->func->insn));
 	return p->yes;
 }
