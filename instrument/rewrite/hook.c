@@ -636,8 +636,6 @@ static void print_function(struct text *t, const struct hook *h)
 		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
-	if (h->diverged)           /* a function of its own: see diverge.h */
-		text_printf(t, "\t// diverged\n");
 	record_by_site(t, h);
 	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
 		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
@@ -648,9 +646,9 @@ static struct text key_of(const struct hook *h)
 {
 	struct text key = { 0 };
 
-	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
-		h->sync, h->clusters, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->diverged,
-		h->reserve, h->module);
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->clusters, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve,
+		h->module);
 	if (h->conflict.words)
 		conflict_hash(&key, &h->conflict, 1);
 	return key;

@@ -8,7 +8,6 @@
 #include "instrument/record/record.h"
 #include "libconsan/ptx/opcodes.h"
 #include "calls.h"
-#include "diverge.h"
 #include "entry.h"
 #include "external.h"
 #include "hook.h"
@@ -168,7 +167,6 @@ static void function(struct rewrite *r, struct calls *calls, struct hook_functio
 
 	scan_function(&w);
 	w.inflight_at = inflight_find(f);
-	w.diverged = diverge_find(f);
 	w.scope = group_scopes(f);
 	w.written = base_alloc((f->ninsn + 1) * sizeof *w.written);
 	w.reserve = !r->drains ? 0 : w.reserve < RESERVE_MAX ? w.reserve : RESERVE_MAX;
@@ -183,7 +181,6 @@ static void function(struct rewrite *r, struct calls *calls, struct hook_functio
 	text_add(&r->text, w.out.at, w.out.n);
 	text_free(&w.out);
 	free(w.inflight_at);
-	free(w.diverged);
 	free(w.scope);
 	free(w.written);
 	if (f->entry)

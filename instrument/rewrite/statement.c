@@ -64,8 +64,6 @@ static void write_words(struct writer *w, const struct plan *p, unsigned words, 
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
-	/* threads often exit where lanes have diverged, and nothing is gained there */
-	h.diverged = h.exits || w->diverged[w->f->cfg->block_of[w->r->site.at[site].insn - w->f->insn]];
 	hook_record(&w->out, &h);
 	if (w->tests && p->sync && !p->test) /* after a synchronization, a wait that fails again
 						is recorded again */

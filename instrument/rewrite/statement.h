@@ -27,7 +27,6 @@ struct writer {
 				      recorded since; else 0 */
 	uint32_t collective_block;
 	bool *inflight_at;         /* inflight_find() */
-	bool *diverged;            /* by block: diverge_find() */
 	uint32_t *scope;           /* group_scopes() */
 	/* by instruction: it is in a group, whose record is written, or was moved before it */
 	enum written { WRITTEN_NOT, WRITTEN_RECORD, WRITTEN_ALL } *written;
