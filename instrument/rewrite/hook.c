@@ -14,7 +14,6 @@
  * lane's value, %cs_same whether all lanes have it. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,12 +286,8 @@ static void skip_without_pool(struct text *t, const struct hook *h)
 }
 
 /* Finds which of the lanes in cs_m leads them. */
-static void find_leader(struct text *t, const struct hook *h)
+static void find_leader(struct text *t)
 {
-	if (h->single) {
-		text_printf(t, "\tsetp.eq.u32 %%cs_lead, 0, 0;\n");
-		return;
-	}
 	text_printf(t,
 		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
@@ -510,28 +505,10 @@ static void store_words(struct text *t, const struct hook *h)
 		}
 }
 
-/* As record_lanes() does for one lane, without what lanes do together. */
-static void record_one_lane(struct text *t, const struct hook *h)
-{
-	char units[16];
-
-	snprintf(units, sizeof units, "%u", 1 + (h->words + 3) / 4);
-	reserve(t, h, units);
-	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n", h->word, h->often_uniform ? RECORD_AFFINE : 0);
-	header(t, h);
-	text_printf(t, "\tsetp.eq.u32 %%cs_q, 0, 0;\n");
-	store_words(t, h);
-	text_printf(t, "\tadd.u32 %%cs_pos, %%cs_pos, %s;\n", units);
-}
-
 /* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
  * once where they are the same. */
 static void record_lanes(struct text *t, const struct hook *h)
 {
-	if (h->single) {
-		record_one_lane(t, h);
-		return;
-	}
 	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %s;\n", h->word);
 	if (h->often_uniform) {
 		compare_with_leader(t, h);
@@ -563,7 +540,7 @@ static void record_lanes_of_site(struct text *t, const struct hook *h)
 {
 	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
 
-	find_leader(t, h);
+	find_leader(t);
 	if (!address && h->sync)
 		ticket(t, h);
 	else if (!address)
@@ -597,20 +574,12 @@ static void record_in_place(struct text *t, const struct hook *h)
  * follows, but not so of another mask, for which it adds code: so there are two copies. */
 static void record_by_site(struct text *t, const struct hook *h)
 {
-	struct hook each = *h, single = *h;
+	struct hook each = *h;
 
 	each.label++;
-	single.label += 2;
-	single.single = h->class == PLAN_LANES && h->sync; /* often done by one elected lane */
 	skip_without_pool(t, h);
-	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
-	if (single.single) {
-		text_printf(t, "\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
-			"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSM%u;\n", h->label);
-		record_lanes_of_site(t, &single);
-		text_printf(t, "\tbra $CSZ%u;\n$CSM%u:\n", h->label, h->label);
-	}
 	text_printf(t,
+		"\tactivemask.b32 %%cs_m;\n"
 		"\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
 		"\t@%%cs_q bra $CSO%u;\n"
 		"\tmatch.any.sync.b32 %%cs_t, %%cs_site, %%cs_m;\n"

@@ -47,7 +47,6 @@ struct hook {
 	unsigned reserve;          /* units that other hooks leave free in a chunk, so that a
 				      record under `pending` rarely needs a new one */
 	bool often_uniform;        /* PLAN_LANES: lanes often have the same words */
-	bool single;               /* one lane records; hook_record() sets it */
 	struct conflict conflict;  /* a plain store */
 	unsigned label, module;
 	const char *word;          /* the site's part of word 0, a number or a register; hook_record()
