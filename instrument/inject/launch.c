@@ -113,6 +113,7 @@ static void raise_stack_limit(const struct inject_launch *l)
 /* Writes the pool's head and the module's variable. True: the launch can record. */
 static bool prepare(struct inject_launch *l)
 {
+	const uint32_t first_ticket = 1;
 	const struct inject_pool *pool = l->pool;
 	struct record_params p = { .tickets = l->tickets };
 	const struct record_head head = { .next = 1,
@@ -125,10 +126,8 @@ static bool prepare(struct inject_launch *l)
 	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
 	p.ticket = l->ticket = inject_ticket(pool);
 	inject_emptied(pool);      /* wait until the records of the last launch are cleared */
-	if (!gpu_module_tickets(l->module, l->kernel)) /* clusters do not order each other */
-		p.ticket_mask = RECORD_TICKETS - 1;
-	if (l->tickets && gpu_alone(inject_session()) && cu.p_cuMemsetD8Async(p.ticket, 0,
-			p.ticket_mask ? RECORD_TICKETS * RECORD_TICKET_BYTES : 4, l->stream))
+	if (gpu_alone(inject_session()) && cu.p_cuMemcpyHtoDAsync(p.ticket, &first_ticket, sizeof first_ticket,
+			l->stream))
 		return false;
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);

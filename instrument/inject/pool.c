@@ -111,11 +111,10 @@ static bool fill(struct context_records *p, CUdevice device)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuMemAllocHost((void **)&p->pinned, STAGE_BYTES))
 		return false;
-	if (cu.p_cuMemAlloc(&p->ticket, RECORD_TICKETS * RECORD_TICKET_BYTES))
+	if (cu.p_cuMemAlloc(&p->ticket, 16))
 		return false;
 	/* not in the default stream: a launch of the program may hold it up */
 	cu.p_cuMemsetD8Async(p->pool.at, 0, want, p->side);
-	cu.p_cuMemsetD8Async(p->ticket, 0, RECORD_TICKETS * RECORD_TICKET_BYTES, p->side);
 	context_records_load_digest(p, device);
 	context_records_load_screen(p);
 	return !cu.p_cuStreamSynchronize(p->side);

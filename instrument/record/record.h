@@ -78,10 +78,6 @@
 /* The largest pool: units are numbered by 32 bits. */
 #define RECORD_MOST_BYTES (60ull << 30)
 
-/* The counters of tickets. */
-#define RECORD_TICKETS 256u
-#define RECORD_TICKET_BYTES 128u
-
 /* A module's variable has this name, followed by the module's number. */
 #define RECORD_VARIABLE "consan_gpu_"
 
@@ -91,12 +87,8 @@ struct record_params {
 	uint32_t tickets;  /* 1: synchronizing instructions draw tickets, as the clocks of different
 			      CTAs cannot be compared */
 	uint64_t ring;     /* address of the ring */
-	uint64_t ticket;   /* address of the last ticket drawn, 32 bits: a counter that launches which run at
-			      the same time share, as their threads may synchronize with each other */
-	uint32_t ticket_mask; /* 0: all clusters share that counter; else each has one of so many more:
-			      clusters that do not order each other need no common order, and an
-			      atomic on one address takes its time for each draw */
-	uint32_t unused;
+	uint64_t ticket;   /* address of the next ticket, 32 bits: a counter that launches which run at the
+			      same time share, as their threads may synchronize with each other */
 };
 
 struct record_head {

@@ -302,22 +302,14 @@ static void find_leader(struct text *t)
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
-		"\tmov.b32 %%cs_k, -1;\n"
+		"\tmov.b32 %%cs_k, 0;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
-		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n", h->module, h->module);
-	if (h->clusters)
-		text_printf(t,
-			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+32];\n"
-			"\tmov.u32 %%cs_h, %%clusterid.x;\n\tmov.u32 %%cs_o, %%clusterid.y;\n"
-			"\tadd.u32 %%cs_h, %%cs_h, %%cs_o;\n\tand.b32 %%cs_h, %%cs_h, %%cs_u;\n"
-			"\tmad.wide.u32 %%cs_e, %%cs_h, %u, %%cs_e;\n", h->module, RECORD_TICKET_BYTES);
-	text_printf(t,
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
-		"\tadd.u32 %%cs_k, %%cs_k, 1;\n"
-		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n"
-		"\t@%%cs_q fence.acq_rel.cta;\n");
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
+		"\t@%%cs_q fence.acq_rel.cta;\n", h->module, h->module);
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -615,9 +607,8 @@ static struct text key_of(const struct hook *h)
 {
 	struct text key = { 0 };
 
-	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
-		h->sync, h->clusters, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve,
-		h->module);
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
 	if (h->conflict.words)
 		conflict_hash(&key, &h->conflict, 1);
 	return key;

@@ -36,7 +36,6 @@ struct hook {
 	unsigned words;
 	const char *prefix;
 	bool sync;
-	bool clusters;             /* the kernel may have clusters */
 	bool always;               /* a kernel runs only if there is a pool */
 	bool in_place;             /* a wgmma may be in flight: no function is called */
 	struct hook_functions *functions;

@@ -56,7 +56,7 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 static void write_words(struct writer *w, const struct plan *p, unsigned words, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
-		.prefix = "%cs_v", .sync = p->sync, .clusters = w->r->module->sm >= 90, .often_uniform = p->test || p->uniform, .label = w->labels++,
+		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
 		.in_place = w->inflight, .functions = w->functions, .drains = w->r->drains };
 

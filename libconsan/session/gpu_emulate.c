@@ -13,7 +13,7 @@
 
 /* A module has one variable that points at the pool, so launches run one at a time. */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *ticket;           /* record_params.ticket, of all launches; under `turn` */
+static uint32_t *ticket;           /* the next one, of all launches; under `turn` */
 
 struct print {
 	struct consan *c;
@@ -373,8 +373,8 @@ static struct record_head *open_pool(const struct code *code, uint64_t bytes,
 	if (pool == MAP_FAILED)
 		return NULL;
 	if (!ticket) {
-		ticket = base_alloc(RECORD_TICKETS * RECORD_TICKET_BYTES);
-		exec_mem_add(ticket, RECORD_TICKETS * RECORD_TICKET_BYTES, MEM_DEVICE, false);
+		ticket = base_alloc(sizeof *ticket);
+		exec_mem_add(ticket, sizeof *ticket, MEM_DEVICE, false);
 	}
 	if (!exec_symbol(code->exec, gpu_module_variable(code->gpu), (void **)at, &at_bytes)) {
 		munmap(pool, bytes);
@@ -422,10 +422,9 @@ static enum consan_status emulate(struct consan *c, const struct consan_launch *
 	*at = (struct record_params){ wanted ? (uint64_t)(uintptr_t)pool : 0, chunks,
 		x.cluster[0] * x.cluster[1] * x.cluster[2] > 1 ||
 			gpu_module_tickets(code->gpu, l->kernel->info.name),
-		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks), (uint64_t)(uintptr_t)ticket,
-		gpu_module_tickets(code->gpu, l->kernel->info.name) ? 0 : RECORD_TICKETS - 1, 0 };
+		(uint64_t)(uintptr_t)pool + RECORD_RING_AT(chunks), (uint64_t)(uintptr_t)ticket };
 	if (gpu_alone(c))
-		memset(ticket, 0, RECORD_TICKETS * RECORD_TICKET_BYTES);
+		*ticket = 1;
 	*r = (struct emulation){ .c = c, .code = *code, .l = l, .pool = (char *)pool, .bytes = bytes,
 		.params = base_alloc(l->kernel->info.param_bytes + 1) };
 	if (l->kernel->info.param_bytes)

@@ -111,9 +111,9 @@ Test(slice, declares_a_variable)
 Test(slice, variables_by_address)
 {
 	static const char *const with[] = { "ld.global.u32 %a, [%cs_x0+4];",
-		"ld.const.b64 %cs_x0, [consan_gpu_0+40];", "add.s64 %cs_x0, %cs_x0, 8;",
+		"ld.const.b64 %cs_x0, [consan_gpu_0+32];", "add.s64 %cs_x0, %cs_x0, 8;",
 		"@!%p\tmov.b64 %d, %cs_x0;", "@%p st.global.u32 [%cs_x0], %c;", "ld.const.u32 %c, [scale];",
-		"consan_gpu_0[64]" };
+		"consan_gpu_0[56]" };
 	struct slices *s = slices_open(text, sizeof text - 1);
 	struct consan_err e = { 0 };
 	struct gpu_module *m = gpu_module_cut("k.ptx", s, "first", false, false, false, &e),
