@@ -198,7 +198,7 @@ Test(browser, timeline_shows_the_finding)
 		"const pane = document.querySelector('.scroll.end'), band = pane.querySelector('.band');\n"
 		"const seen = () => { const p = pane.getBoundingClientRect(), b = band.getBoundingClientRect();\n"
 		"  return b.left >= p.left && b.right <= p.right; };\n"
-		"for (let i = 0; i < 50 && !seen(); i++) await wait(100);\n"
+		"for (let i = 0; i < 150 && !seen(); i++) await wait(100);\n"
 		"saw.push(pane.scrollWidth > pane.clientWidth, seen());\n", NULL);
 	expect("", "true true");
 	finding_free(&hang);
