@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "libconsan/check/check.h"
+#include "tests/common/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -670,14 +671,6 @@ Test(litmus, stale_loads)
 }
 
 /* ---- random executions ---- */
-
-static uint64_t seed;
-
-static unsigned rnd(unsigned k)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(seed >> 33) % k;
-}
 
 static unsigned some_scope(void)
 {

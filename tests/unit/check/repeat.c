@@ -3,20 +3,13 @@
 #include <criterion/criterion.h>
 
 #include "tests/common/event_dsl.h"
+#include "tests/common/random.h"
 
 #define WARPS 3u
 #define STEPS 60u
 #define CLUSTERS 12u
 #define BUFFER 0x7f3200000000ull
 #define FULL 0x4000u
-
-static uint64_t state;
-
-static uint32_t rnd(uint32_t n)
-{
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(state >> 33) % n;
-}
 
 /* One step of the program, of all clusters but those that differ there. */
 struct step {
@@ -181,23 +174,23 @@ static void run(const struct program *p, bool repeat, struct outcome *out)
 	check_close(checker);
 }
 
-static void expect_same(const struct outcome *a, const struct outcome *b, uint64_t seed)
+static void expect_same(const struct outcome *a, const struct outcome *b, uint64_t number)
 {
-	cr_assert_eq(a->n, b->n, "case %llu: %zu and %zu findings", (unsigned long long)seed, a->n, b->n);
+	cr_assert_eq(a->n, b->n, "case %llu: %zu and %zu findings", (unsigned long long)number, a->n, b->n);
 	for (size_t i = 0; i < a->n && i < ARRAY_SIZE(a->f); i++) {
 		const struct finding *f = &a->f[i], *g = &b->f[i];
 		const char *code = rule_get(f->rule)->code;
 
 		cr_assert(f->rule == g->rule && f->severity == g->severity && f->seen == g->seen
 			&& f->clusters == g->clusters, "case %llu: %s %u times in %u clusters, %s %u in %u",
-			(unsigned long long)seed, code, (unsigned)f->seen, (unsigned)f->clusters,
+			(unsigned long long)number, code, (unsigned)f->seen, (unsigned)f->clusters,
 			rule_get(g->rule)->code, (unsigned)g->seen, (unsigned)g->clusters);
 		cr_assert(!memcmp(f->side, g->side, sizeof f->side) && !strcmp(f->edge, g->edge)
 			&& !strcmp(f->hint, g->hint) && f->order == g->order, "case %llu: %s differs: %s",
-			(unsigned long long)seed, code, f->edge);
+			(unsigned long long)number, code, f->edge);
 	}
 	cr_assert(a->stats.events == b->stats.events && a->stats.accesses == b->stats.accesses
-		&& a->stats.async_ops == b->stats.async_ops, "case %llu: statistics", (unsigned long long)seed);
+		&& a->stats.async_ops == b->stats.async_ops, "case %llu: statistics", (unsigned long long)number);
 }
 
 Test(repeat, changes_nothing)
@@ -207,11 +200,11 @@ Test(repeat, changes_nothing)
 	struct program p;
 	size_t findings = 0;
 
-	for (uint64_t seed = 1; seed <= (runs ? strtoull(runs, NULL, 10) : 3000); seed++) {
-		const unsigned calm = seed % 4;
-		const uint32_t from = seed % 3 ? 0 : rnd(STEPS - 8); /* a short program */
+	for (uint64_t n = 1; n <= (runs ? strtoull(runs, NULL, 10) : 3000); n++) {
+		const unsigned calm = n % 4;
+		const uint32_t from = n % 3 ? 0 : rnd(STEPS - 8); /* a short program */
 
-		state = seed;
+		seed = n;
 		for (uint32_t k = 0; k < STEPS; k++)
 			p.step[k] = draw(calm);
 		for (uint32_t k = 0; k < from; k++)
@@ -223,7 +216,7 @@ Test(repeat, changes_nothing)
 		}
 		run(&p, false, &each);
 		run(&p, true, &repeated);
-		expect_same(&each, &repeated, seed);
+		expect_same(&each, &repeated, n);
 		findings += each.n;
 	}
 	cr_expect_gt(findings, 0);

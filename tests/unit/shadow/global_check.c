@@ -8,6 +8,7 @@
 #include "libconsan/check/check.h"
 #include "libconsan/finding/rule_codes.h"
 #include "tests/common/event_dsl.h"
+#include "tests/common/random.h"
 #include "seeds.h"
 
 #include <criterion/criterion.h>
@@ -40,17 +41,11 @@ struct byte {
 static set know[THREADS], flag[FLAGS];
 static struct byte memory[MEMORY];
 static bool pairs[LINES][LINES];
-static uint64_t base, seed;
+static uint64_t base;
 static uint32_t ids, events;
 static struct event_sink *sinks[CLUSTERS];
 static bool apart;
 static unsigned long races;
-
-static uint32_t rnd(uint32_t n)
-{
-	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static void add(set to, const set from)
 {

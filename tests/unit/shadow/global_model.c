@@ -11,6 +11,7 @@
  * Cases: seeds.h; with $SHADOW_VERBOSE also the accesses of a case. */
 #include "shadow/global.h"
 #include "seeds.h"
+#include "tests/common/random.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -23,14 +24,6 @@
 #define MEMORY 8192u
 #define ACCESSES 192u
 #define PLACES 6u
-
-static uint64_t seed;
-
-static uint32_t rnd(uint32_t n)
-{
-	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 /* ---- the model ---- */
 

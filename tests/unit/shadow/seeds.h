@@ -15,14 +15,14 @@ static inline unsigned long seeds_number(const char *name, unsigned long otherwi
 
 /* Runs `runs` cases, or as many as the environment asks for. Returns their number; 0: only the case
  * of one seed. */
-static inline unsigned long seeds_run(unsigned long runs, void (*one_case)(uint64_t seed))
+static inline unsigned long seeds_run(unsigned long runs, void (*one_case)(uint64_t from))
 {
-	const char *seed = getenv("SHADOW_SEED");
+	const char *one = getenv("SHADOW_SEED");
 	const unsigned long n = seeds_number("SHADOW_RUNS", runs);
 	const unsigned long from = seeds_number("SHADOW_FROM", 0);
 
-	if (seed) {
-		one_case(strtoull(seed, NULL, 0));
+	if (one) {
+		one_case(strtoull(one, NULL, 0));
 		return 0;
 	}
 	for (unsigned long i = from; i < from + n; i++)

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "tests/common/event_dsl.h"
+#include "tests/common/random.h"
 #include "libconsan/finding/rule_codes.h"
 #include "libconsan/event/io.h"
 #include "tests/unit/shadow/seeds.h"
@@ -32,7 +33,6 @@ static struct know thread[THREADS], flag[8], object[OBJECTS], bar;
 static struct past *byte[MEMORY];
 static size_t nbyte[MEMORY];
 static uint32_t ids;
-static uint64_t seed;
 
 struct fifo { uint32_t id[512], group[512], n, open, sealed[512], nsealed; };
 static struct fifo copies[THREADS], stores[THREADS], mmas;
@@ -41,12 +41,6 @@ static uint32_t nloads;
 
 /* the model's result for each site */
 static bool order_conflict[1024], fence_conflict[1024];
-
-static uint32_t rnd(uint32_t n)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(seed >> 33) % n;
-}
 
 static bool has(const set s, uint32_t id) { return s[id / 64] >> id % 64 & 1; }
 static void put(set s, uint32_t id) { s[id / 64] |= 1ull << id % 64; }
