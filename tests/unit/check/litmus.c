@@ -1,7 +1,8 @@
 /* Litmus tests of the memory model. Random executions of a few threads, in one or two clusters,
  * are judged by the checker and by the axioms of the PTX ISA (section 8), which are computed here
  * from all pairs of operations: observation order, release and acquire patterns, synchronization,
- * causality order. Both must name the same first access that races with an earlier one. */
+ * causality order. Both must name the same first access that races with an earlier one. Long because the
+ * axioms share relations over all operations of an execution, which only they and the generator use. */
 #include <criterion/criterion.h>
 
 #include "libconsan/check/check.h"
