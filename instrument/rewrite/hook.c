@@ -5,7 +5,8 @@
  * The code is in functions, one for all records that are alike: the time that ptxas takes grows faster
  * than the code. ptxas knows all of their calls, so it has no calling convention to keep and chooses
  * their registers as for the code around them. But it serializes wgmma if a call may be executed while
- * one is in flight; there the code is in place (inflight.h).
+ * one is in flight; there the code is in place (inflight.h), and also where lanes may come before others
+ * of their warp (ends_divergence() in statement.c).
  *
  * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
  * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket

@@ -37,7 +37,7 @@ struct hook {
 	const char *prefix;
 	bool sync;
 	bool always;               /* a kernel runs only if there is a pool */
-	bool in_place;             /* a wgmma may be in flight: no function is called */
+	bool in_place;             /* no function is called */
 	struct hook_functions *functions;
 	bool drains;               /* for --gpu-drain; if false, the next three do not matter */
 	bool exits;                /* the lanes exit, so their chunks are complete */

@@ -53,12 +53,27 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\t%.*s;\n", (int)i->text_len, w->f->module->text + i->text_at);
 }
 
+/* Is it here that lanes of a warp wait for the others, or end? Lanes may come here while others are still in
+ * a loop: ptxas lets lanes that wait behind a loop go on (YIELD). It keeps the registers of the warp that
+ * the loop needs from the code that those lanes execute, but not from the functions that this code calls.
+ * So the record is written in place. Seen on an H200 with a function: the upper half of the address that
+ * one thread polled was 0, as a function that the other lanes called before bar.sync had overwritten it. */
+static bool ends_divergence(const struct rewrite_site *s)
+{
+	switch (ptx_effect_of(s->insn->op)) {
+	case EF_BARRIER: case EF_WARP_SYNC: case EF_CLUSTER:
+		return s->phase == PHASE_BEFORE;
+	default:
+		return rewrite_leaves(s->insn);
+	}
+}
+
 static void write_words(struct writer *w, const struct plan *p, unsigned words, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
 		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
-		.in_place = w->inflight, .functions = w->functions, .drains = w->r->drains };
+		.in_place = w->inflight || ends_divergence(&w->r->site.at[site]), .functions = w->functions, .drains = w->r->drains };
 
 	if (p->conflicts)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
