@@ -48,23 +48,28 @@ static struct finding *begin(struct cluster *c, unsigned rule, enum severity sev
 /* F03, F04: .aligned requires that all threads of the warp execute the barrier, and a condition
  * that some of them leave by an exit is a condition that they evaluate differently. Without
  * .aligned the ISA has a warp wait for its threads that have not exited. */
-void barrier_check_exited(struct cluster *c, const struct event *e, const char *what)
+void barrier_report_exited(struct cluster *c, const struct warp *w, uint32_t site, uint32_t exited,
+	uint32_t exit_site, const char *what)
 {
-	struct warp *w = warp_of(c, e);
-	const uint32_t exited = w->all & ~w->live;
-	struct finding *f;
+	struct finding *f = report_new(c, CS412, c->check->config.policy.aligned_after_exit ? SEV_ERROR
+		: rule_severity(CS412), site, exit_site);
 
-	if (!exited)
-		return;
-	f = report_new(c, CS412, c->check->config.policy.aligned_after_exit ? SEV_ERROR
-		: rule_severity(CS412), e->site, w->exit_site);
 	if (!f)
 		return;
-	report_side(c, f, w->index, -1, e->site, what);
-	report_side(c, f, w->index, only_lane(exited), w->exit_site, "exit");
+	report_side(c, f, w->index, -1, site, what);
+	report_side(c, f, w->index, only_lane(exited), exit_site, "exit");
 	report_edge(f, "lanes 0x%08x of the warp have exited and do not execute the barrier, which "
 		".aligned requires of all its threads", exited);
 	report_send(c, f);
+}
+
+void barrier_check_exited(struct cluster *c, const struct event *e, const char *what)
+{
+	const struct warp *w = warp_of(c, e);
+	const uint32_t exited = w->all & ~w->live;
+
+	if (exited)
+		barrier_report_exited(c, w, e->site, exited, w->exit_site, what);
 }
 
 /* bar.syncs of one generation of which some have a thread count and others mean the whole CTA. For

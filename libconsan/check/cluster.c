@@ -54,6 +54,7 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 	if ((w->cluster_arrived[0] | w->cluster_arrived[1]) & e->lanes)
 		report_turn(c, e, "barrier.cluster.arrive",
 			"the thread has already arrived and not waited since, so it is counted twice");
+	w->aligned_arrival = e->cluster_arrive.aligned ? e->site : 0;
 	if (e->cluster_arrive.aligned)
 		barrier_check_exited(c, e, "barrier.cluster.arrive");
 	if (e->cluster_arrive.sem == SEM_RELAXED)
@@ -78,6 +79,10 @@ void cluster_leave(struct cluster *c, struct warp *w, uint32_t lanes)
 	const unsigned phase = c->barrier.phase & 1;
 	const uint32_t arrived = lanes & w->cluster_arrived[phase];
 
+	/* on a GPU the other lanes of the warp may arrive before these exit */
+	if (w->aligned_arrival && lanes != arrived && w->cluster_arrived[phase] & ~lanes)
+		barrier_report_exited(c, w, w->aligned_arrival, lanes & ~arrived, c->now->site,
+			"barrier.cluster.arrive");
 	if (!c->ntensor)
 		return;
 	if (lanes & ~arrived)
@@ -257,7 +262,7 @@ void cluster_reset(struct cluster *c)
 		c->cta[r].local_now = c->cta[r].local_before = NULL;
 	}
 	for (uint32_t i = 0; i < c->nwarps; i++) {
-		c->warp[i].cluster_waited = 0;
+		c->warp[i].cluster_waited = c->warp[i].aligned_arrival = 0;
 		c->warp[i].cluster_arrived[0] = c->warp[i].cluster_arrived[1] = 0;
 	}
 }

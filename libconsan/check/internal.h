@@ -517,6 +517,9 @@ void wgmma_exit(struct cluster *c, struct warp *w, const struct event *e);
 void barrier_reset(struct cluster *c);
 /* A warp arrives at an .aligned barrier: reports lanes of it that have exited. */
 void barrier_check_exited(struct cluster *c, const struct event *e, const char *what);
+/* The warp arrived at an .aligned barrier at `site`, and these lanes of it exit and take no part. */
+void barrier_report_exited(struct cluster *c, const struct warp *w, uint32_t site, uint32_t exited,
+	uint32_t exit_site, const char *what);
 
 /* ---- cluster.c ---- */
 /* Has a cluster barrier ordered the object's initialisation before the warp? */
@@ -530,7 +533,7 @@ void cluster_use_peer(struct cluster *c, struct warp *w, const struct event *e, 
 void cluster_cta_end(struct cluster *c, const struct event *e);
 /* Lanes exit: barrier.cluster waits for non-exited threads only, so that a phase at which they have
  * not arrived completes after their exit. That orders no memory, but what they knew to be complete
- * is. Kept for tensor memory alone. */
+ * is. Kept for tensor memory alone. Reports lanes for which an .aligned arrival of their warp did not wait. */
 void cluster_leave(struct cluster *c, struct warp *w, uint32_t lanes);
 /* What lanes knew that exited before the cluster barrier completed for which the warp has waited;
  * NULL: it has waited for none, or not for the newest. */

@@ -188,6 +188,7 @@ struct warp {
 	struct nb_gen *in;       /* barrier generation in which it arrived last, or NULL */
 	uint32_t left[16];       /* by barrier id: the generation it left last */
 	uint32_t cluster_arrived[2]; /* lanes, by parity of the barrier.cluster phase */
+	uint32_t aligned_arrival; /* site of the newest .aligned arrival at the cluster's barrier, or 0 */
 	uint64_t cluster_waited; /* phases of barrier.cluster that it has waited for */
 	struct stuck *stuck;     /* EV_BLOCKED */
 	struct tc_warp *tc;      /* NULL before its first use of tensor memory */

@@ -1083,6 +1083,46 @@ Test(aborted, exits)
 	check_close(checker);
 }
 
+/* ---- exits ---- */
+
+/* Half of a warp arrives at the cluster's barrier, the other half exits, in either order. True: CS412. */
+static bool half_exits(bool aligned, bool exit_first, uint32_t arriving)
+{
+	struct check_config config = { .launch = { .kernel = "test", .grid = { 1, 1, 1 },
+		.block = { 32, 1, 1 }, .cluster = { 1, 1, 1 }, .sm = 90 } };
+	struct cluster_info info = { .launch = &config.launch, .nctas = 1, .warps_per_cta = 1 };
+	const struct event exits = { .kind = EV_THREAD_EXIT, .lanes = 0xffff0000 };
+	bool yes;
+
+	check_policy_default(&config.policy);
+	checker = check_open(&config);
+	sink = check_cluster_begin(checker, &info);
+	line = __LINE__;
+	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin.threads = 32 });
+	if (exit_first)
+		emit(exits);
+	emit((struct event){ .kind = EV_CLUSTER_ARRIVE, .lanes = arriving,
+		.cluster_arrive = { .sem = SEM_RELEASE, .aligned = aligned } });
+	if (!exit_first)
+		emit(exits);
+	emit((struct event){ .kind = EV_CLUSTER_WAIT, .lanes = 0xffff, .cluster_wait.sem = SEM_ACQUIRE });
+	emit((struct event){ .kind = EV_THREAD_EXIT, .lanes = 0xffff });
+	emit((struct event){ .kind = EV_CTA_END });
+	check_cluster_end(checker, sink);
+	yes = found(CS412);
+	check_close(checker);
+	return yes;
+}
+
+Test(exits, aligned_arrival)
+{
+	cr_expect(half_exits(true, true, 0xffff));
+	cr_expect(half_exits(true, false, 0xffff), "a GPU executes the arrival first");
+	cr_expect_not(half_exits(true, false, ALL), "all arrived, and half of them do not wait");
+	cr_expect_not(half_exits(false, true, 0xffff));
+	cr_expect_not(half_exits(false, false, 0xffff));
+}
+
 /* ---- policy ---- */
 
 static void wait_by_arriver_is_an_error(struct check_policy *p)
