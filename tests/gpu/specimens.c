@@ -7,7 +7,7 @@
  * The correct twin must have no findings. The racy one must show its rules at their lines, or
  * emulated.def has the reason why not. On a GPU, where the schedule cannot be chosen, and with
  * --seed, the racy twin must show what it shows under --backend=cpu in some schedule
- * (schedules.h), which may be nothing, or hang; hardware.def lists what differs on hardware.
+ * (schedules.h), which may be nothing, or hang; hardware.def lists what differs on hardware, of either twin.
  * stdout gets what is not as expected, FILE all results, with the whole output of those. */
 #include "tests/cases/harness/judge.h"
 #include "schedules.h"
@@ -262,6 +262,8 @@ static bool refused(const struct all *a, const struct run *run)
 static enum outcome judge(const struct all *a, const struct run *run, const struct result *r,
 	struct text *why)
 {
+	const char *known;
+
 	if (r->crashed || !strncmp(r->status, "refused: ", 9)) {
 		const bool always = a->o.gpu && refused(a, run);
 
@@ -277,7 +279,10 @@ static enum outcome judge(const struct all *a, const struct run *run, const stru
 		text_printf(why, "%s", *r->status ? r->status : "the program did not end");
 	else if (!r->checked)
 		text_printf(why, "not checked: %s", r->unchecked);
-	return why->n ? WRONG : GOOD;
+	known = a->o.gpu && why->n ? why_on_hardware(run->name) : NULL;
+	if (known)
+		text_printf(why, ": %s", known);
+	return known ? OTHER : why->n ? WRONG : GOOD;
 }
 
 static void one(void *user, size_t i)
