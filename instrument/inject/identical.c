@@ -95,11 +95,11 @@ static const struct site_words *words_of(struct context_records *p, struct gpu_m
 	word = gpu_module_site_words(m, &w.n);
 	screen = gpu_module_screen(m);
 	bytes = w.n * sizeof *word;
-	more = gpu_screens(inject_session()) ? screen->tensor.n * sizeof *screen->tensor.at : 0;
-	place = gpu_screens(inject_session()) ? gpu_module_places(m, &nlike) : NULL;
+	more = gpu_screens(inject_session(), m) ? screen->tensor.n * sizeof *screen->tensor.at : 0;
+	place = gpu_screens(inject_session(), m) ? gpu_module_places(m, &nlike) : NULL;
 	if (!cu.p_cuMemAlloc(&w.at, 2 * bytes + more + (w.n + nlike) * sizeof *place + 16)
 			&& copy_words(p, w.at, word, bytes)
-			&& (!gpu_screens(inject_session()) || copy_words(p, w.at + bytes, screen->word, bytes))
+			&& (!gpu_screens(inject_session(), m) || copy_words(p, w.at + bytes, screen->word, bytes))
 			&& (!more || copy_words(p, w.at + 2 * bytes, screen->tensor.at, more))
 			&& (!place || copy_words(p, w.at + 2 * bytes + more, place, (w.n + nlike) * sizeof *place))
 			&& !cu.p_cuStreamSynchronize(p->side))
@@ -156,7 +156,7 @@ static bool start_digest(const struct inject_pool *pool, const struct gpu_launch
 	return !cu.p_cuMemsetD8Async(many, 0, nctas * sizeof(uint32_t), p->side)
 		&& !cu.p_cuLaunchKernel(p->digest, p->blocks, 1, 1, 128, 1, 1, 0, p->side, digest,
 		NULL)
-		&& (!gpu_screens(inject_session())
+		&& (!gpu_screens(inject_session(), l->module)
 		|| context_records_screen(pool, l, w, many, most, screen_result(p, nctas)))
 		&& !cu.p_cuLaunchKernel(p->sign, nctas, 1, 1, 1024, 1, 1, 0, p->side, sign, NULL)
 		&& !cu.p_cuMemcpyDtoHAsync(p->pinned, pool->at, RECORD_CHUNK_BYTES, p->side)
@@ -175,7 +175,7 @@ bool inject_facts(const struct inject_pool *pool, const struct gpu_launch *l,
 	*f = (struct inject_facts){ .head = (const void *)p->pinned, .most = most };
 	f->signature = (const void *)(p->pinned + RECORD_CHUNK_BYTES);
 	f->many = (const void *)(f->signature + nctas);
-	if (gpu_screens(inject_session())) {
+	if (gpu_screens(inject_session(), l->module)) {
 		const char *why = context_records_screened(pool, l, screen_result(p, nctas), f->head,
 			f->unscreened);
 

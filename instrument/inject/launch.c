@@ -344,7 +344,7 @@ static void say_times(const struct records *r, const struct gpu_cost *cost)
 		cost->again ? ", then again" : "", 1e3 * cost->check,
 		1e3 * (end - l->start), clock.at ? clock.at : "");
 	text_free(&clock);
-	if (gpu_screens(inject_session()))
+	if (gpu_screens(inject_session(), l->module))
 		inject_print("screen of %s: %s", l->kernel, r->screened ? "clean"
 			: *r->unscreened ? r->unscreened : "its records were drained");
 }
@@ -443,7 +443,7 @@ bool inject_takes_replay(const struct inject_launch *l)
 /* With --gpu-global, only a launch that can be screened need be looked at. */
 static bool may_screen(struct records *r, const struct gpu_launch *g)
 {
-	const char *why = gpu_screens(inject_session()) ? gpu_screen_refuses(inject_session(), g) : NULL;
+	const char *why = gpu_screens(inject_session(), g->module) ? gpu_screen_refuses(inject_session(), g) : NULL;
 
 	snprintf(r->unscreened, sizeof r->unscreened, "%s", why ? why : "it could not be done now");
 	return !why;
@@ -457,12 +457,12 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 	struct inject_facts facts;
 	bool digested;
 
-	g->edges = gpu_screens(inject_session()) && gpu_screen_wants_edges(inject_session(), g);
+	g->edges = gpu_screens(inject_session(), g->module) && gpu_screen_wants_edges(inject_session(), g);
 	/* a kernel of ours might not begin while one that waits fills the GPU */
 	digested = g->ended && !gpu_each(inject_session()) && !inject_pending(r->l->context)
 		&& may_screen(r, g) && inject_facts(from, g, &facts);
 
-	if (digested && gpu_screens(inject_session())) {
+	if (digested && gpu_screens(inject_session(), g->module)) {
 		g->screened = r->screened = facts.screened;
 		g->edge = r->edge = facts.edge;
 		g->nedges = facts.nedges;
@@ -474,7 +474,7 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 		return false;
 	g->dropped = head->dropped;
 	r->chunks = r->fetched = head->next - 1 < from->chunks ? head->next - 1 : from->chunks;
-	digested &= g->screened || !gpu_screens(inject_session());
+	digested &= g->screened || !gpu_screens(inject_session(), g->module);
 	if (digested && r->chunks > FEW_CHUNKS && !g->dropped)
 		g->pool = inject_fetch_some(from, g, &facts, r->chunks, &r->skip, &r->fetched);
 	if (!g->pool)

@@ -219,8 +219,9 @@ static void look_for_host(const struct operation *o)
 	if (!any || reported || !o->beside_host || !gpu_global(inject_session()))
 		return;
 	reported = true;
-	inject_remark(REMARK_NOT_SEEN, "accesses of host code to pinned or managed memory that %s may use at the "
-		"same time (CS1003): --backend=gpu does not see them, the cpu backend does",
+	inject_remark(gpu_global(inject_session()) == GPU_GLOBAL_YES ? REMARK_NOT_SEEN : REMARK_NOTE,
+		"accesses of host code to pinned or managed memory that %s may use at the same time (CS1003): "
+		"--backend=gpu does not see them, the cpu backend does",
 		order_op_kernel(op) ? order_op_kernel(op) : "an operation");
 }
 

@@ -45,7 +45,7 @@ void context_records_load_screen(struct context_records *p)
 	struct screen_memory *s = &p->screen;
 	CUmodule m;
 
-	if (!p->digest || !gpu_screens(inject_session()))
+	if (!p->digest || !gpu_screens(inject_session(), NULL))
 		return;
 	if (cu.p_cuModuleLoadData(&m, consan_screen_ptx)
 			|| cu.p_cuModuleGetFunction(&s->screen, m, "consan_screen")

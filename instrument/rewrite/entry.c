@@ -49,6 +49,19 @@ static void refuse(struct rewrite_func *info, const struct ptx_func *f, const st
 	info->refused = t.at;
 }
 
+/* What is only refused if accesses to global memory are recorded. */
+static void refuse_unrecordable(struct rewrite_func *info, const struct ptx_func *f, const struct ptx_insn *i)
+{
+	const bool could = !info->refused;
+
+	refuse(info, f, i, plan_heap_refuses(f, i));
+	if (ptx_is_texture(i))
+		refuse(info, f, i, "access to textures and surfaces is not recorded");
+	if (ptx_is_multimem(i))
+		refuse(info, f, i, "access to multicast memory is not recorded");
+	info->refused_global |= could && info->refused;
+}
+
 /* Is the variable declared before the first instruction, where the kernel reports its address? */
 static bool declared_early(const struct ptx_func *f, const struct ptx_var *v)
 {
@@ -106,16 +119,13 @@ static void note_insn(const struct calls *c, struct rewrite_func *info, const st
 	info->tensor |= ptx_effect_of(i->op) == EF_TCGEN05;
 	refuse(info, f, i, plan_refuses(i));
 	if (c->global)
-		refuse(info, f, i, plan_heap_refuses(f, i));
-	if (c->global && ptx_is_texture(i))
-		refuse(info, f, i, "access to textures and surfaces is not recorded");
-	if (c->global && ptx_is_multimem(i))
-		refuse(info, f, i, "access to multicast memory is not recorded");
+		refuse_unrecordable(info, f, i);
 	if (f != info->func && ptx_effect_of(i->op) == EF_WGMMA)
 		refuse(info, f, i, "wgmma is not recorded");
 	for (unsigned o = 0; o < i->noperands; o++)
 		note_symbol(info, &i->operand[o]);
-	info->unrecorded += !c->global && (plan_global_of(f, i, &p) || ptx_is_texture(i));
+	info->unrecorded += !c->global && (plan_global_of(f, i, &p) || ptx_is_texture(i)
+		|| ptx_is_multimem(i));
 }
 
 void entry_analyze(const struct calls *c, struct rewrite_func *info)

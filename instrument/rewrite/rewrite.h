@@ -60,6 +60,7 @@ struct rewrite_func {
 	bool *mark;                /* by instruction: recorded only to identify the path
 				      (wgmma_regs.c) */
 	char *refused;             /* why it cannot be checked; NULL: it can */
+	bool refused_global;       /* it could be if accesses to global memory were not recorded */
 	bool orders_grid;          /* plan_orders_grid() of it or of one of its functions, with
 				      --gpu-global */
 	bool tensor;               /* it or one of its functions has tcgen05 instructions */

@@ -50,11 +50,11 @@ static void add_option(struct argp_option *a, size_t i, int group)
 
 	a->name = spelled(r->id);
 	a->key = KEY_OF(i);
-	a->arg = r->type == TYPE_FLAG ? "no" : r->arg;
-	a->flags = r->type == TYPE_FLAG ? OPTION_ARG_OPTIONAL : 0;
+	a->arg = opt_is_flag(r) ? "no" : r->arg;
+	a->flags = opt_is_flag(r) ? OPTION_ARG_OPTIONAL : 0;
 	a->group = group;
 	text_printf(&help, "%s", r->help);
-	if (r->type != TYPE_FLAG && *r->deflt)
+	if (!opt_is_flag(r) && *r->deflt)
 		text_printf(&help, " [%s]", r->deflt);
 	a->doc = help.at;
 }
@@ -139,7 +139,7 @@ static struct taken take_long(unsigned command, const struct argp_option *own, c
 
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && opt_row[i].commands & command)
-			take(&t, opt_row[i].id, name, n, opt_row[i].type != TYPE_FLAG);
+			take(&t, opt_row[i].id, name, n, !opt_is_flag(&opt_row[i]));
 	for (size_t k = 0; command == OPTIONS_RUN && (theirs = sanitizer_option(k, &by_value)); k++)
 		take(&t, theirs, name, n, by_value);
 	for (; own && (own->name || own->doc); own++)
@@ -157,7 +157,7 @@ static bool short_by_value(unsigned command, const char *word)
 {
 	for (size_t i = 0; i < opt_rows; i++)
 		if (opt_row[i].id && opt_row[i].commands & command && opt_row[i].key == word[1])
-			return opt_row[i].type != TYPE_FLAG && !word[2];
+			return !opt_is_flag(&opt_row[i]) && !word[2];
 	return false;
 }
 

@@ -10,7 +10,8 @@
 
 #include "options.h"
 
-enum opt_type { TYPE_FLAG, TYPE_NUM, TYPE_SEC, TYPE_STR, TYPE_LIST, TYPE_CHOICE };
+enum opt_type { TYPE_FLAG, TYPE_NUM, TYPE_SEC, TYPE_STR, TYPE_LIST, TYPE_CHOICE,
+	TYPE_SWITCH }; /* a flag that also tells whether it was given */
 
 struct opt_row {
 	const char *id;   /* NULL: a group, whose title is in help */
@@ -29,6 +30,8 @@ const struct opt_row *opt_find(const char *name);
 bool opt_same_name(const char *id, const char *name);
 /* The option as it is typed, without the dashes. */
 void opt_spell(const char *id, char *out, size_t n);
+/* Is it set by itself, without a value? */
+bool opt_is_flag(const struct opt_row *r);
 /* Is its value a path? */
 bool opt_is_path(const struct opt_row *r);
 /* v NULL: given without a value. False: CONSAN_ERR_OPTION. */

@@ -56,6 +56,11 @@ const struct opt_row *opt_find(const char *name)
 	return NULL;
 }
 
+bool opt_is_flag(const struct opt_row *r)
+{
+	return r->type == TYPE_FLAG || r->type == TYPE_SWITCH;
+}
+
 bool opt_is_path(const struct opt_row *r)
 {
 	return r->arg && (!strcmp(r->arg, "FILE") || !strcmp(r->arg, "DIR"));
@@ -135,9 +140,10 @@ bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struc
 	struct options_list *list;
 	char name[40], *end;
 	double sec;
+	bool on;
 
 	opt_spell(r->id, name, sizeof name);
-	if (!v && r->type != TYPE_FLAG)
+	if (!v && !opt_is_flag(r))
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s needs a value", name);
 	if (v && !opt_check(r, v, e))
 		return false;
@@ -145,6 +151,15 @@ bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struc
 	case TYPE_FLAG:
 		if (!flag(v, at))
 			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be yes or no", name, v);
+		return true;
+	case TYPE_SWITCH:
+		if (v && !strcmp(v, "auto")) {
+			*(opt_SWITCH *)at = SWITCH_AUTO;
+			return true;
+		}
+		if (!flag(v, &on))
+			return err_set(e, CONSAN_ERR_OPTION, 0, 0, "--%s=%s: must be yes, no or auto", name, v);
+		*(opt_SWITCH *)at = on ? SWITCH_YES : SWITCH_NO;
 		return true;
 	case TYPE_NUM:
 		if (!number(v, at))
@@ -300,6 +315,11 @@ void options_format(const struct options *o, struct text *out)
 		case TYPE_FLAG:
 			if (*(const opt_FLAG *)at != *(const opt_FLAG *)was)
 				add_word(out, opt_row[i].id, *(const opt_FLAG *)at ? "1" : "0");
+			break;
+		case TYPE_SWITCH:
+			if (*(const opt_SWITCH *)at != *(const opt_SWITCH *)was)
+				add_word(out, opt_row[i].id, *(const opt_SWITCH *)at == SWITCH_AUTO ? "auto"
+					: *(const opt_SWITCH *)at == SWITCH_YES ? "1" : "0");
 			break;
 		case TYPE_NUM:
 			if (*(const opt_NUM *)at == *(const opt_NUM *)was)

@@ -18,6 +18,7 @@ struct argp_option;
 enum { OPT_BACKEND_AUTO, OPT_BACKEND_CPU, OPT_BACKEND_GPU, OPT_BACKEND_GPU_EMULATED };
 enum { OPT_VERIFY_FIXES_AUTO, OPT_VERIFY_FIXES_NO, OPT_VERIFY_FIXES_YES };
 enum { OPT_ASYNC_AUTO, OPT_ASYNC_LATE, OPT_ASYNC_EARLY, OPT_ASYNC_RANDOM };
+enum { SWITCH_AUTO, SWITCH_NO, SWITCH_YES };
 enum { API_ERRORS_NO, API_ERRORS_EXPLICIT, API_ERRORS_ALL };
 enum { BACKTRACE_YES, BACKTRACE_NO };
 enum { LIBRARY_KERNELS_REPORT, LIBRARY_KERNELS_IGNORE };
@@ -37,6 +38,7 @@ typedef double opt_SEC;
 typedef const char *opt_STR;
 typedef struct options_list opt_LIST;
 typedef int opt_CHOICE;
+typedef int opt_SWITCH;
 
 /* The struct owns its strings; options_free() frees them. */
 struct options {

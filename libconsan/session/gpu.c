@@ -140,14 +140,15 @@ static void explain_unchecked(const struct gpu_launch *l, const struct rewrite_f
 			"--gpu-host-memory gives more", kib, r->blind, (unsigned long long)r->clusters);
 	else if (l->dropped)
 		snprintf(why, 320, "%llu KiB of records did not fit into the GPU memory that is reserved for "
-			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s", kib,
+			"them, so that %u of %llu clusters were not checked; --gpu-memory gives more%s%s", kib,
 			r->blind, (unsigned long long)r->clusters,
-			l->chunk ? "" : ", --gpu-drain empties it while the kernel runs");
+			l->chunk ? "" : ", --gpu-drain empties it while the kernel runs",
+			l->module->code->global ? ", --gpu-global=no records less" : "");
 	else if (!l->ended)
 		snprintf(why, 320, "%s: %llu of %llu clusters ended; what it had recorded until then was checked%s",
 			l->fault ? l->fault : "it was stopped, as it did not end",
 			(unsigned long long)(r->clusters - r->unfinished), (unsigned long long)r->clusters,
-			f->unrecorded && !r->refused
+			f->unrecorded && !l->module->unrecorded && !r->refused
 			? "; --gpu-global records addresses of global memory, too" : "");
 	else if (r->damaged)
 		snprintf(why, 320, "records of the GPU are damaged or missing in %u places, so that what is "
@@ -207,11 +208,11 @@ static uint32_t count_unskipped(const struct launch_info *i, const uint8_t *skip
 	return work;
 }
 
-/* There is no pre-check if all events are wanted, or if global memory is checked: then all
+/* There is no pre-check if all events are wanted, or if global memory is recorded: then all
  * clusters are decoded together, and coarse events save little. */
 static bool has_precheck(const struct consan *c, const struct decode_launch *d)
 {
-	return !c->save && !c->banks && (!gpu_global(c) || d->screened);
+	return !c->save && !c->banks && (!d->code->global || d->screened);
 }
 
 /* A screened launch has something to report: it is checked with all events of global memory, as these can
@@ -385,7 +386,7 @@ void gpu_running_begin(struct gpu_running *f, struct consan *c, const struct gpu
 			.cluster_begin = on_begin, .cluster_end = on_end } };
 	f->decode.func = f->func;
 	f->memory = f->config.memory;
-	if (l->screened) {
+	if (l->screened || !l->module->code->global) {
 		f->config.memory = NULL;
 		check_memory_idle(c->memory, l->queue, false); /* as the check would */
 	}
@@ -455,6 +456,31 @@ void gpu_check(struct consan *c, const struct gpu_launch *l)
 	pthread_mutex_unlock(&c->launching);
 }
 
+static void note_module(struct consan *c, struct gpu_module *m, const struct rewrite_func *f)
+{
+	const uint64_t kernel = (uint64_t)(f - m->code->func.at) + 1;
+	char text[600];
+
+	if (number_set_has(&m->noted, kernel))
+		return;
+	number_set_add(&m->noted, kernel);
+	snprintf(text, sizeof text, "accesses of %.200s to global memory are not checked, as not all of them can be "
+		"recorded: %.200s", f->func->name, m->unrecorded);
+	consan_remark(c, REMARK_NOTE, text);
+}
+
+static void note_all(struct consan *c)
+{
+	char text[300];
+
+	snprintf(text, sizeof text, "accesses to global memory are not checked by this backend with %s; --no-global "
+		"says that they need not be", c->opt.gpu_global == SWITCH_NO ? "--gpu-global=no" : c->opt.gpu_drain
+		? "--gpu-drain unless --gpu-global is given" : "--bank-conflicts unless --gpu-global is given");
+	if (!c->noted_unrecorded)
+		consan_remark(c, REMARK_NOTE, text);
+	c->noted_unrecorded = true;
+}
+
 void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l)
 {
 	const struct rewrite_func *f = rewrite_find(l->module->code, l->kernel);
@@ -462,10 +488,10 @@ void gpu_note_unrecorded(struct consan *c, const struct gpu_launch *l)
 	if (!f || f->refused || !f->unrecorded || c->opt.no_global)
 		return;
 	pthread_mutex_lock(&c->launching);
-	if (!c->noted_unrecorded)
-		consan_remark(c, REMARK_NOTE, "accesses to global memory are not checked by this "
-			"backend; --gpu-global checks them, --no-global says that they need not be");
-	c->noted_unrecorded = true;
+	if (l->module->unrecorded)
+		note_module(c, l->module, f);
+	else
+		note_all(c);
 	pthread_mutex_unlock(&c->launching);
 }
 
@@ -571,9 +597,20 @@ bool gpu_times(const struct consan *c)
 	return c->opt.gpu_times;
 }
 
-bool gpu_global(const struct consan *c)
+/* The default leaves it to options that need few clusters to be checked, and to kernels whose accesses cannot
+ * all be recorded: what is not checked then is a note. What was asked for and is not checked counts as such. */
+enum gpu_global gpu_global_of(const struct options *o)
 {
-	return c->opt.gpu_global && !c->opt.no_global;
+	if (o->no_global || o->gpu_global == SWITCH_NO)
+		return GPU_GLOBAL_NO;
+	if (o->gpu_global == SWITCH_YES)
+		return GPU_GLOBAL_YES;
+	return o->gpu_drain || o->bank_conflicts ? GPU_GLOBAL_NO : GPU_GLOBAL_IF_ALL;
+}
+
+enum gpu_global gpu_global(const struct consan *c)
+{
+	return gpu_global_of(&c->opt);
 }
 
 bool gpu_drains(const struct consan *c)

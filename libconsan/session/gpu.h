@@ -9,16 +9,19 @@
 struct gpu_module;
 struct slices;
 
+/* Are accesses to global memory recorded? IF_ALL: of modules of which all can be. */
+enum gpu_global { GPU_GLOBAL_NO, GPU_GLOBAL_YES, GPU_GLOBAL_IF_ALL };
+
 /* Instruments PTX, which is copied. name: for reports. emulated: it will run on the
- * executor. global: accesses to global memory are recorded. drains: records may leave the
+ * executor. drains: records may leave the
  * pool while a kernel runs. NULL + e: the PTX cannot be parsed or instrumented. */
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
-	bool global, bool drains, struct consan_err *e);
+	enum gpu_global global, bool drains, struct consan_err *e);
 /* The same for one kernel and what it needs of its module. Its variables in global memory are those
  * of the program's own module (gpu_module_global()); its variables in constant memory are its own, and
  * must be made equal to those of the program's module before a launch. */
 struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
-	bool emulated, bool global, bool drains, struct consan_err *e);
+	bool emulated, enum gpu_global global, bool drains, struct consan_err *e);
 void gpu_module_close(struct gpu_module *m); /* NULL is fine */
 /* The instrumented PTX, owned by the module, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);
@@ -187,7 +190,8 @@ struct screen_edge;
 struct screen_job;
 struct screen_map;
 struct screen_result;
-bool gpu_screens(const struct consan *c); /* Are launches to be screened? */
+/* Are launches to be screened? m: those of this module; NULL: of any. */
+bool gpu_screens(const struct consan *c, const struct gpu_module *m);
 /* Why this launch is not to be screened; NULL: it is. The second: by the pool's head. */
 const char *gpu_screen_refuses(struct consan *c, const struct gpu_launch *l);
 const char *gpu_screen_refuses_records(const void *pool);
@@ -246,7 +250,8 @@ double gpu_timeout(const struct consan *c);
 uint64_t gpu_memory(const struct consan *c); /* bytes of the pool; 0: not given */
 uint64_t gpu_host_memory(const struct consan *c); /* bytes for drained records */
 bool gpu_times(const struct consan *c);
-bool gpu_global(const struct consan *c); /* accesses to global memory are checked */
+enum gpu_global gpu_global(const struct consan *c);
+enum gpu_global gpu_global_of(const struct options *o);
 bool gpu_drains(const struct consan *c); /* records may leave the pool while a kernel runs */
 /* Every cluster is checked. Else, with gpu_global(), those of launches that are not screened are. */
 bool gpu_each(const struct consan *c);

@@ -36,7 +36,7 @@ static bool kernel_suits(const struct options *o, const struct gpu_module *m, co
 
 	if (f && f->refused)
 		snprintf(why, 320, "GPU mode does not check kernel %.80s: %.200s", kernel, f->refused);
-	else if (f && f->unrecorded && o->gpu_global)
+	else if (f && f->unrecorded && gpu_global_of(o))
 		snprintf(why, 320, "GPU mode does not record all that kernel %.80s accesses", kernel);
 	else if (hidden) {
 		while (!(hidden >> k & 1))
@@ -49,7 +49,7 @@ static bool kernel_suits(const struct options *o, const struct gpu_module *m, co
 static bool text_suits(const struct options *o, const char *text, size_t n, char why[320])
 {
 	struct consan_err e = { 0 };
-	struct gpu_module *m = gpu_module_open("program", text, n, false, o->gpu_global, o->gpu_drain, &e);
+	struct gpu_module *m = gpu_module_open("program", text, n, false, gpu_global_of(o), o->gpu_drain, &e);
 
 	if (!m) {
 		snprintf(why, 320, "%.300s", e.text);
@@ -74,9 +74,9 @@ bool gpu_suits(const struct options *o, const char *path, char why[320])
 		snprintf(why, 320, "%s have an effect on the CPU only", option);
 		return false;
 	}
-	if (!o->gpu_global && !o->no_global && !o->gpu_then_cpu) {
-		snprintf(why, 320, "the GPU records accesses to global memory only with --gpu-global "
-			"(--no-global says that they need not be checked)");
+	if (o->gpu_global != SWITCH_YES && !o->no_global && !o->gpu_then_cpu) {
+		snprintf(why, 320, "a GPU does not record what host code accesses, which counts as not checked only with "
+			"--gpu-global (--no-global says that global memory need not be checked)");
 		return false;
 	}
 	modules = text_read(&file, path, &e) && file.at ? consan_image_modules(file.at, file.n) : 0;

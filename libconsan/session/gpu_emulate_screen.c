@@ -89,7 +89,7 @@ struct screen_edge *gpu_emulate_screen(struct consan *c, struct gpu_launch *g)
 	char text[160];
 	const char *why;
 
-	if (!gpu_screens(c))
+	if (!gpu_screens(c, g->module))
 		return NULL;
 	why = gpu_screen_refuses(c, g);
 	if (!why)

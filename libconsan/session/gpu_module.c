@@ -31,8 +31,33 @@ static void add_sites(struct gpu_module *m)
 			ptx_site_add(r->reg_use.at[k].func, r->reg_use.at[k].insn);
 }
 
+/* NULL: all accesses to global memory are recorded. */
+static char *lacks_global(const struct rewrite *r)
+{
+	if (r->site.n >= RECORD_SITES)
+		return base_strdup("it has more recording sites with them than can be numbered");
+	for (size_t k = 0; k < r->func.n; k++)
+		if (r->func.at[k].refused_global)
+			return base_strdup(r->func.at[k].refused);
+	return NULL;
+}
+
+static void rewrite_with(struct gpu_module *m, const struct rewrite_options *given, enum gpu_global global)
+{
+	struct rewrite_options o = *given;
+
+	o.global = global != GPU_GLOBAL_NO;
+	m->code = rewrite_module(m->ptx, &o);
+	m->unrecorded = global == GPU_GLOBAL_IF_ALL ? lacks_global(m->code) : NULL;
+	if (!m->unrecorded)
+		return;
+	rewrite_free(m->code);
+	o.global = false;
+	m->code = rewrite_module(m->ptx, &o);
+}
+
 static struct gpu_module *open_with(const char *name, const char *text, size_t n,
-	const struct rewrite_options *o, struct consan_err *e)
+	const struct rewrite_options *o, enum gpu_global global, struct consan_err *e)
 {
 	struct ptx_module *ptx = ptx_parse(name, text, n, e);
 	struct gpu_module *m;
@@ -41,7 +66,7 @@ static struct gpu_module *open_with(const char *name, const char *text, size_t n
 		return NULL;
 	m = base_alloc(sizeof *m);
 	m->ptx = ptx;
-	m->code = rewrite_module(ptx, o);
+	rewrite_with(m, o, global);
 	snprintf(m->variable, sizeof m->variable, RECORD_VARIABLE "%u", m->code->number);
 	if (m->code->site.n >= RECORD_SITES) {
 		err_set(e, CONSAN_ERR_UNSUPPORTED, 0, 0,
@@ -51,23 +76,23 @@ static struct gpu_module *open_with(const char *name, const char *text, size_t n
 	}
 	add_sites(m);
 	m->sites = decode_sites_open(m->code);
-	if (o->global)
+	if (m->code->global)
 		gpu_screen_open(m);
 	return m;
 }
 
 struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n, bool emulated,
-	bool global, bool drains, struct consan_err *e)
+	enum gpu_global global, bool drains, struct consan_err *e)
 {
 	static unsigned number;
 
 	return open_with(name, text, n, &(struct rewrite_options){
 		.number = __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED), .emulated = emulated,
-		.global = global, .drains = drains }, e);
+		.drains = drains }, global, e);
 }
 
 struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
-	bool emulated, bool global, bool drains, struct consan_err *e)
+	bool emulated, enum gpu_global global, bool drains, struct consan_err *e)
 {
 	struct gpu_module *m;
 	size_t n;
@@ -79,7 +104,7 @@ struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, c
 	}
 	/* the text is the same in each run, so that what it is assembled to can be kept */
 	m = open_with(name, text, n, &(struct rewrite_options){ .emulated = emulated,
-		.global = global, .drains = drains, .external = true }, e);
+		.drains = drains, .external = true }, global, e);
 	free(text);
 	return m;
 }
@@ -93,6 +118,8 @@ void gpu_module_close(struct gpu_module *m)
 	ptx_free(m->ptx);
 	free(m->site);
 	number_set_free(&m->clean);
+	number_set_free(&m->noted);
+	free(m->unrecorded);
 	free(m->signature);
 	free(m);
 }
@@ -259,7 +286,7 @@ static bool is_clean(const void *module, uint64_t shape, uint64_t signature)
 struct drain *gpu_drain(const struct consan *c, const struct gpu_launch *l,
 	const struct drain_pool *p, unsigned jobs)
 {
-	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c) && !gpu_global(c), .jobs = jobs,
+	struct drain_config config = { .shape = shape_of(l), .retire = !gpu_each(c) && !l->module->code->global, .jobs = jobs,
 		.most = gpu_host_memory(c) / RECORD_CHUNK_BYTES, .user = l->module,
 		.key = shape_hash(l), .clean = is_clean };
 

@@ -14,6 +14,9 @@ struct gpu_module {
 	struct decode_screen_sites screen;
 	uint16_t *place, *like;    /* struct screen_job's; NULL: there are too many places */
 	VEC(struct gpu_place { uint32_t site; bool reduces; }) places; /* 0 is not used; site: of site.h */
+	char *unrecorded;          /* why accesses to global memory are not recorded, though they are of other
+				      modules; NULL: they are, or of none */
+	struct number_set noted;   /* its kernels, by rewrite_func, of which the report says so */
 	uint32_t *site;            /* site.h's ids of code->site, then of code->batch */
 	char variable[32];
 	struct number_set clean;   /* signatures of clusters in which nothing was found */

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gpu_screens(const struct consan *c)
+bool gpu_screens(const struct consan *c, const struct gpu_module *m)
 {
-	return gpu_global(c) && !gpu_each(c);
+	return gpu_global(c) && !gpu_each(c) && (!m || m->code->global);
 }
 
 static uint64_t threads_of(const struct gpu_launch *l)

@@ -139,7 +139,7 @@ void gpu_ran(struct consan *c, struct gpu_launch *l, void (*done)(struct gpu_lau
 		vec_push(&c->together.kept, ((struct gpu_kept){ l, done }));
 		c->together.bytes += bytes_of(l);
 	} else {
-		c->together.incomplete |= c->together.overlap && (!l || synchronizes(l));
+		c->together.incomplete |= c->together.overlap && (!l || synchronizes(l) || l->module->unrecorded);
 	}
 	/* if some cannot be checked together, the others wait for nothing */
 	if (!--c->together.running || c->together.incomplete)

@@ -7,9 +7,9 @@
  *   recording  the kernel alone of those, by the GPU's clock
  *   racecheck, synccheck
  *              the wall clock of a run that checks one launch, less a run that checks none
- * A second table has the same of --gpu-global, compared with the default; ours: all kernels of
- * consan, by the GPU's clock; screen: of these, those that find launches whose accesses to global memory are
- * clean by themselves; scan: of these, the one that looks at the tables; clean: how many of the launches are */
+ * This is without global memory. A second table has the same of --gpu-global, which is the default, compared with
+ * that; ours: all kernels of consan, by the GPU's clock; screen: of these, those that find launches whose
+ * accesses to global memory are clean by themselves; scan: of these, the one that looks at the tables; clean: how many of the launches are */
 #include "tests/common/shell.h"
 
 #include <stdio.h>
@@ -97,6 +97,8 @@ static int by_whole(const void *a, const void *b)
 	return by_value(&((const struct spent *)a)->whole, &((const struct spent *)b)->whole);
 }
 
+#define NO_GLOBAL "--gpu-global=no"
+
 static void run_consan(const char *build, size_t k, unsigned launches, const char *options)
 {
 	shell("timeout 100 %s/consan-run --backend=gpu --gpu-times --launch-count=%u %s %s/kernels/%s %s "
@@ -147,17 +149,17 @@ static struct cost cost_with(const char *build, size_t k, const char *options)
 	return c;
 }
 
-#define GLOBAL_LIMIT 3 /* times the default */
+#define GLOBAL_LIMIT 3 /* times what a launch takes without */
 
-/* Returns how many are above the limit. default_: by program. */
-static int bench_global(const char *build, const struct cost *default_)
+/* Returns how many are above the limit. without: by program. */
+static int bench_global(const char *build, const struct cost *without)
 {
 	int bad = 0;
 
 	printf("\n%-20s %9s %9s %9s %6s %6s %9s %9s %6s %6s %9s %9s %9s\n", "--gpu-global", "recording", "first ms",
-		"default", "x", "limit", "again ms", "default", "x", "clean", "ours", "screen", "scan");
+		"without", "x", "limit", "again ms", "without", "x", "clean", "ours", "screen", "scan");
 	for (size_t k = 0; k < COUNT(work); k++) {
-		const struct cost c = cost_with(build, k, "--gpu-global"), *d = &default_[k];
+		const struct cost c = cost_with(build, k, "--gpu-global"), *d = &without[k];
 		const double first_x = d->first > 0 ? c.first / d->first : 0;
 		const double again_x = d->again > 0 ? c.again / d->again : 0;
 		char clean[16];
@@ -223,13 +225,13 @@ int main(int argc, char **argv)
 		struct spent s[PROCESSES];
 		char range[32], racecheck[32], synccheck[32];
 
-		run_consan(build, k, 8, "");
+		run_consan(build, k, 8, NO_GLOBAL);
 		run = median("'s clock: kernel ");
 		if (!run) /* CUPTI has no times */
 			run = median(" run ");
 		whole = median(" whole ");
 		kib = first("KiB of ");
-		first_launches(build, k, "", s);
+		first_launches(build, k, NO_GLOBAL, s);
 		went[k] = s[PROCESSES / 2];
 		once = went[k].whole;
 		plain[k] = (struct cost){ .first = once, .again = whole };

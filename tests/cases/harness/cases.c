@@ -32,8 +32,8 @@ static const char unscreened[] = "backend=gpu-emulated gpu-global=1 gpu-each=1 t
 
 /* Without global memory, GPU mode runs a pre-check that only determines whether there are
  * findings. Counting bank conflicts needs all events, so it disables the pre-check. */
-static const char prechecked[] = "backend=gpu-emulated timeout=1 jobs=4 reads=newest";
-static const char full[] = "backend=gpu-emulated timeout=1 jobs=4 bank-conflicts=1 reads=newest";
+static const char prechecked[] = "backend=gpu-emulated gpu-global=0 timeout=1 jobs=4 reads=newest";
+static const char full[] = "backend=gpu-emulated gpu-global=0 timeout=1 jobs=4 bank-conflicts=1 reads=newest";
 
 /* ... and with what the CPU finds in addition */
 static const char then_cpu[] = "backend=gpu-emulated timeout=1 reads=newest gpu-then-cpu=1 gpu-then-ctas=0";

@@ -61,6 +61,8 @@ Test(devices, multicast)
 	expect("./devices multicast-plain", 66, "only multimem instructions may access multicast addresses");
 	cr_assert(has(output, "CS909"), "%s", output);
 	expect("./devices multicast-unbound", 66, "not each of the 2 devices has bound memory there");
+	expect("--backend=gpu-emulated ./devices multicast", 0, "to global memory are not checked");
+	expect("--backend=gpu-emulated --gpu-drain ./devices multicast", 0, "with --gpu-drain unless");
 	expect("--backend=gpu-emulated --gpu-global ./devices multicast", 67, "multicast memory is not recorded");
 }
 

@@ -24,6 +24,8 @@ Test(textures, of_the_same_kernel)
 {
 	expect("./textures written", 66, "CS125");
 	expect("./textures written-elsewhere", 0, "1 of 1 kernel checked");
+	expect("--backend=gpu-emulated ./textures written", 0, "to global memory are not checked");
+	expect("--backend=gpu-emulated --gpu-global=no ./textures written", 0, "1 of 1 kernel checked");
 	expect("--backend=gpu-emulated --gpu-global ./textures written", 67,
 		"access to textures and surfaces is not recorded");
 }

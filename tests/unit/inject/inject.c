@@ -14,14 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* env: arguments of `env`; options: of consan-run; driver: the driver's folder; args: the
- * program's arguments. */
+/* Global memory is recorded if the options say so. env: arguments of `env`; options: of consan-run;
+ * driver: the driver's folder; args: the program's arguments. */
 static int driven(const char *env, const char *options, const char *driver, const char *args)
 {
 	const char *dir = build_dir();
 
 	needs_gpu_mode();
-	return shell("%s %s %s/consan-run --backend=gpu "
+	return shell("%s %s %s/consan-run --backend=gpu --gpu-global=no "
 		"--no-source --print-level=info %s %s/tests/gpu/driver_client %s 2>&1",
 		fake_gpu(driver), env, dir, options, dir, args);
 }

@@ -14,7 +14,7 @@ static int driven(const char *options, const char *args)
 	const char *dir = build_dir();
 
 	return shell("%s DRIVER_DEVICES=2 " LIMITED
-		"%s/consan-run --backend=gpu --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1",
+		"%s/consan-run --backend=gpu --gpu-global=no --allow-unchecked %s %s/tests/gpu/order_client %s 2>&1",
 		fake_gpu("driver"), dir, options, dir, args);
 }
 
@@ -111,6 +111,8 @@ Test(operations, host, .timeout = TEST_LIMIT)
 	/* an asynchronous copy from pinned memory, to which host code has access meanwhile */
 	driven("--gpu-global", "pageable fixed");
 	cr_expect(has(output, "not seen:") && has(output, "CS1003"), "%s", output);
+	driven("--gpu-global=auto", "pageable fixed"); /* a note, if it was not asked for */
+	cr_expect(!has(output, "not seen:") && has(output, "CS1003"), "%s", output);
 	driven("--gpu-global", "fills fixed");
 	cr_expect_not(has(output, "not seen:"), "%s", output);
 }

@@ -11,7 +11,7 @@ static int replayed(const char *options, const char *args)
 	const char *dir = build_dir();
 
 	needs_gpu_mode();
-	return shell("%s %s/consan-run --backend=gpu --no-source "
+	return shell("%s %s/consan-run --backend=gpu --gpu-global=no --no-source "
 		"--code-cache=none --report=-.json %s %s/tests/gpu/replay_client %s", fake_gpu("driver"), dir, options, dir,
 		args);
 }
@@ -40,6 +40,8 @@ Test(replay, chooses, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	choose("", "suits_client", "(emulated)");
+	choose("--gpu-global", "suits_client", "fake GPU 0");
+	choose("--gpu-global=no", "suits_client", "(emulated)");
 	choose("--no-global", "suits_client", "fake GPU 0");
 	choose("--gpu-then-cpu", "suits_client", "fake GPU 0");
 	choose("--no-global --seed=1", "suits_client", "(emulated)");

@@ -339,7 +339,7 @@ Test(instrument, overflow, .timeout = TEST_LIMIT)
 	};
 
 	for (size_t k = 0; k < sizeof run / sizeof *run; k++) {
-		expect_run(&run[k], "--gpu-memory=2");
+		expect_run(&run[k], "--gpu-global=no --gpu-memory=2");
 		cr_expect(strstr(output, "did not fit"), "%s %s: %s", run[k].program, run[k].options, output);
 	}
 }
@@ -525,7 +525,7 @@ Test(instrument, unbounded_stack)
 /* Device functions, polled flags and wmma, with and without global memory. */
 Test(instrument, functions, .timeout = TEST_LIMIT)
 {
-	static const char *const with[] = { "backend=gpu-emulated",
+	static const char *const with[] = { "backend=gpu-emulated gpu-global=0",
 		"backend=gpu-emulated gpu-global=1 jobs=1" };
 	static const char *const specimen[] = { "calls/*", "quiet/flag_*", "race/cs109_*wmma" };
 	const char *dir = build_dir();
