@@ -12,7 +12,8 @@
  * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
  * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
  * is affine, %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this
- * lane's value, %cs_same whether all lanes have it. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
+ * lane's value, %cs_same whether all lanes have it, %cs_together the lanes that execute the statement. %cs_q,
+ * %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
 #include <stdlib.h>
@@ -74,7 +75,7 @@ void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_s
 void hook_registers(struct text *t, unsigned words)
 {
 	text_printf(t, "\t.reg .b32 %%cs_m, %%cs_l, %%cs_i, %%cs_t, %%cs_u, %%cs_n, %%cs_c, "
-		"%%cs_k, %%cs_s, %%cs_h, %%cs_o;\n"
+		"%%cs_k, %%cs_s, %%cs_h, %%cs_o, %%cs_together;\n"
 		"\t.reg .pred %%cs_lead, %%cs_all, %%cs_q, %%cs_g, %%cs_same;\n\t.reg .b64 %%cs_d, %%cs_e;\n");
 	if (words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);

@@ -93,14 +93,31 @@ static void write_record(struct writer *w, const struct plan *p, uint32_t site)
 	write_words(w, p, plan_words(p), site);
 }
 
+/* Lanes that do not execute the instruction, or not on shared memory, skip its record. */
+static bool some_skip(const struct ptx_insn *i, const struct plan *p)
+{
+	return i->guard != PTX_NO_REG || p->generic;
+}
+
 static void skip_unless_guard(struct writer *w, const struct ptx_insn *i, const struct plan *p,
 	unsigned label)
 {
+	if (some_skip(i, p))
+		text_printf(&w->out, "\tactivemask.b32 %%cs_together;\n");
 	if (i->guard != PTX_NO_REG)
 		text_printf(&w->out, "\t@%s%s bra $CSE%u;\n", i->guard_negated ? "" : "!",
 			operand_name(w->f, i->guard), label);
 	if (p->generic)
 		text_printf(&w->out, "\t@!%%cs_g bra $CSE%u;\n", label);
+}
+
+/* A guard does not make lanes diverge, so those that skipped a record wait for the others: else they might
+ * be the first to execute what follows, seen on an H200 as exits before a guarded arrival. */
+static void end_of_skip(struct writer *w, const struct ptx_insn *i, const struct plan *p, unsigned label)
+{
+	text_printf(&w->out, "$CSE%u:\n", label);
+	if (some_skip(i, p))
+		text_printf(&w->out, "\tbar.warp.sync %%cs_together;\n");
 }
 
 /* The record of a token, where its instruction is executed. */
@@ -137,7 +154,8 @@ static void write_test(struct writer *w, const struct ptx_insn *i, const struct 
 	no_ticket.sync = false;
 	write_token(w, i);
 	write_record(w, &no_ticket, no);
-	text_printf(&w->out, "\tor.b32 %%cs_failed, %%cs_failed, %u;\n$CSE%u:\n", bit, label);
+	text_printf(&w->out, "\tor.b32 %%cs_failed, %%cs_failed, %u;\n", bit);
+	end_of_skip(w, i, p, label);
 }
 
 /* A strong load in a polling loop is recorded if it loads another value than before, or if
@@ -187,7 +205,7 @@ static void write_global(struct writer *w, const struct ptx_insn *i, const struc
 	if (p->poll)
 		skip_repeated(w, i, site, label);
 	write_record(w, p, site);
-	text_printf(&w->out, "$CSE%u:\n", label);
+	end_of_skip(w, i, p, label);
 }
 
 /* A wait for another CTA's mbarrier, which the ISA does not allow: the hardware may not return
@@ -204,7 +222,7 @@ static void write_remote_wait(struct writer *w, const struct ptx_insn *i, const 
 	skip_unless_guard(w, i, &no_ticket, label);
 	no_ticket.sync = false;
 	write_record(w, &no_ticket, add_site(w, i, PHASE_REMOTE));
-	text_printf(&w->out, "$CSE%u:\n", label);
+	end_of_skip(w, i, &no_ticket, label);
 }
 
 static void write_hooked(struct writer *w, const struct ptx_insn *i, const struct plan *p)
@@ -225,7 +243,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
 		write_record(w, &before, add_site(w, i, p->before ? PHASE_BEFORE : PHASE_FAILED));
-		text_printf(&w->out, "$CSE%u:\n", label);
+		end_of_skip(w, i, p, label);
 	}
 	if (p->remote && w->r->module->sm >= 90)
 		write_remote_wait(w, i, p);
@@ -236,7 +254,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 		label = w->labels++;
 		skip_unless_guard(w, i, p, label);
 		write_token(w, i);
-		text_printf(&w->out, "$CSE%u:\n", label);
+		end_of_skip(w, i, p, label);
 	} else if (p->after) {
 		uint32_t site = add_site(w, i, PHASE_AFTER);
 
@@ -246,7 +264,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 			skip_repeated(w, i, site, label);
 		operands_loaded(&(struct operands){ &w->out, w->r, w->f }, p);
 		write_record(w, p, site);
-		text_printf(&w->out, "$CSE%u:\n", label);
+		end_of_skip(w, i, p, label);
 	}
 	text_printf(&w->out, "}\n");
 	w->info->recorded++;
@@ -273,7 +291,8 @@ static void write_mapa(struct writer *w, const struct ptx_insn *i, const struct 
 	bad.generic = true;
 	skip_unless_guard(w, i, &bad, label);
 	write_record(w, p, add_site(w, i, PHASE_RANK));
-	text_printf(t, "$CSE%u:\n}\n", label);
+	end_of_skip(w, i, &bad, label);
+	text_printf(t, "}\n");
 	write_original(w, i);
 }
 
@@ -402,7 +421,8 @@ static void write_target_check(struct writer *w, const struct ptx_insn *i)
 	if (*with)
 		text_printf(&w->out, "\t@%%cs_q bra $CSE%u;\n", label);
 	write_record(w, &nothing, add_site(w, i, PHASE_FOREIGN));
-	text_printf(&w->out, "$CSE%u:\n}\n", label);
+	end_of_skip(w, i, &nothing, label);
+	text_printf(&w->out, "}\n");
 }
 
 static void write_call(struct writer *w, const struct ptx_insn *i)
