@@ -153,16 +153,47 @@ static void filled_rows(const struct inject_call *c, CUstream s, uint64_t at, si
 #undef FILL_2D
 #undef FILL_2D_ASYNC
 
-/* The copies of a batch have no order among themselves, which is not checked. */
-static void batch(const struct inject_call *c, CUstream s, const CUdeviceptr *to, const CUdeviceptr *from,
-	const size_t *bytes, size_t n)
+static void copied_apart(const struct inject_call *c, CUstream s, uint64_t to, uint64_t from, size_t bytes,
+	bool during_call)
 {
-	for (size_t k = 0; k < n; k++)
-		copied_row(c, s, AT(to[k]), AT(from[k]), bytes[k], true);
+	const struct operations_area a = operations_row(to, bytes), b = operations_row(from, bytes);
+	struct order_op *op;
+
+	if (!c->succeeded || inject_capturing(s))
+		return;
+	op = operations_issue(s, c->name, NULL);
+	order_returned(operations_order(), order_copy(operations_memory(to), operations_memory(from), true), 0, op);
+	operations_copy_apart(s, op, c->name, &a, &b, during_call);
+}
+
+/* Each element of attrs is of the copies from its element of first on. */
+struct batch {
+	const CUdeviceptr *to, *from;
+	const size_t *bytes;
+	size_t n;
+	const CUmemcpyAttributes *attrs;
+	const size_t *first;
+	size_t nattrs;
+};
+
+/* The copies of a batch have no order among themselves, which is not checked. */
+static void batch(const struct inject_call *c, CUstream s, const struct batch *b)
+{
+	for (size_t k = 0, a = 0; c->succeeded && k < b->n; k++) {
+		while (a + 1 < b->nattrs && b->first[a + 1] <= k)
+			a++;
+		if (!b->nattrs || b->attrs[a].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM
+				|| operations_memory(AT(b->from[k])) == ORDER_PAGEABLE)
+			copied_row(c, s, AT(b->to[k]), AT(b->from[k]), b->bytes[k], true);
+		else
+			copied_apart(c, s, AT(b->to[k]), AT(b->from[k]), b->bytes[k],
+				b->attrs[a].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
+	}
 }
 
 #define BATCH(call, none) HANDLER(call, \
-	batch(c, OWN(none), p->dsts, p->srcs, p->sizes, p->count))
+	batch(c, OWN(none), &(struct batch){ p->dsts, p->srcs, p->sizes, p->count, p->attrs, p->attrsIdxs, \
+		p->numAttrs }))
 BATCH(cuMemcpyBatchAsync, CU_STREAM_LEGACY)
 BATCH(cuMemcpyBatchAsync_ptsz, CU_STREAM_PER_THREAD)
 BATCH(cuMemcpyBatchAsync_v2, CU_STREAM_LEGACY)

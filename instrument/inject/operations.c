@@ -359,6 +359,35 @@ void operations_copy(struct order_op *op, const struct operations_area *to,
 	vec_free(&r.all);
 }
 
+void operations_copy_apart(CUstream s, struct order_op *op, const char *call, const struct operations_area *to,
+	const struct operations_area *from, bool during_call)
+{
+	struct order *o = operations_order();
+	char name[64];
+	struct order_call c = call_of(call, NULL, name);
+	struct order_event read = { 0 };
+	struct ranges r = { 0 }, w = { 0 };
+	struct order_op *reads;
+	order_line line;
+
+	c.source = true;
+	line = order_line_open(o, ORDER_NON_BLOCKING, (unsigned)operations_context_device(NULL));
+	order_line_name(o, line, "no stream");
+	reads = order_issue(o, line, &c);
+	order_record(o, &read, line, 0);
+	order_wait(o, operations_line(s), &read, 0);
+	if (during_call)
+		order_host_waits_op(o, reads, ORDER_PROMISED);
+	order_event_free(&read);
+	order_line_close(o, line);
+	add_area(&r, from, 0);
+	push(reads, ACCESSES, r.all.at, r.all.n, true);
+	add_area(&w, to, ORDER_WRITE);
+	push(op, ACCESSES, w.all.at, w.all.n, true);
+	vec_free(&r.all);
+	vec_free(&w.all);
+}
+
 void operations_fill(struct order_op *op, const struct operations_area *at)
 {
 	struct ranges r = { 0 };

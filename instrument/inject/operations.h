@@ -58,6 +58,10 @@ struct operations_area {
 struct operations_area operations_row(uint64_t addr, size_t bytes);
 void operations_copy(struct order_op *op, const struct operations_area *to,
 	const struct operations_area *from);
+/* A copy of a batch that may read its source out of the order of the stream; during_call: before the
+ * call `call` returns. */
+void operations_copy_apart(CUstream s, struct order_op *op, const char *call, const struct operations_area *to,
+	const struct operations_area *from, bool during_call);
 void operations_fill(struct order_op *op, const struct operations_area *at);
 /* A stream memory operation. */
 void operations_value(struct order_op *op, uint64_t addr, unsigned bytes, bool write);

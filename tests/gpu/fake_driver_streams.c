@@ -33,6 +33,12 @@ API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext c, CUdeviceptr from, CU
 	AROUND(cuMemcpyPeerAsync, CUDA_SUCCESS, to, c, from, d, bytes, s);
 }
 
+API CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t n, CUmemcpyAttributes *attrs,
+	size_t *first, size_t nattrs, CUstream s)
+{
+	AROUND(cuMemcpyBatchAsync_v2, CUDA_SUCCESS, to, from, bytes, n, attrs, first, nattrs, s);
+}
+
 API CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *p, CUstream s)
 {
 	AROUND(cuMemcpy2DAsync_v2, CUDA_SUCCESS, p, s);

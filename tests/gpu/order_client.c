@@ -29,6 +29,17 @@ static void copy(CUdeviceptr to, CUdeviceptr from, CUstream in)
 	CHECK(cuMemcpyDtoDAsync(to, from, BYTES, in));
 }
 
+/* Two halves; `order` is of the second. */
+static void batch(CUdeviceptr to, CUdeviceptr from, CUmemcpySrcAccessOrder order)
+{
+	CUdeviceptr all_to[] = { to, to + BYTES / 2 }, all_from[] = { from, from + BYTES / 2 };
+	size_t bytes[] = { BYTES / 2, BYTES / 2 }, first[] = { 0, 1 };
+	CUmemcpyAttributes how[] = { { .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM },
+		{ .srcAccessOrder = order } };
+
+	CHECK(cuMemcpyBatchAsync(all_to, all_from, bytes, 2, how, first, 2, s_free));
+}
+
 static void record(CUstream in)
 {
 	CHECK(cuEventRecord(e, in));
@@ -232,6 +243,27 @@ CASE(legacy_of_devices, CS1001) /* each device has one of its own */
 	fill(a, NULL);
 }
 
+static void fill_half(CUdeviceptr at, CUstream in)
+{
+	CHECK(cuMemsetD32Async(at + BYTES / 2, 1, N / 2, in));
+}
+
+CASE(batch_source, CS1002) /* it may read before what its stream does first */
+{
+	fill_half(a, s_free);
+	batch(b, a, fixed ? CU_MEMCPY_SRC_ACCESS_ORDER_STREAM : CU_MEMCPY_SRC_ACCESS_ORDER_ANY);
+}
+CASE(batch_source_in_call, CS1002)
+{
+	batch(b, a, fixed ? CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL : CU_MEMCPY_SRC_ACCESS_ORDER_ANY);
+	fill_half(a, t_free); /* it was read */
+}
+CASE(batch_source_later, CS1002) /* not after the batch */
+{
+	batch(b, a, CU_MEMCPY_SRC_ACCESS_ORDER_ANY);
+	fill_half(a, fixed ? s_free : t_free);
+}
+
 static const struct { const char *name; void (*run)(void); } cases[] = {
 #define C(name) { #name, name }
 	C(fills), C(fill_copy), C(named), C(in_one_stream), C(host_waits), C(host_asks), C(host_waits_device),
@@ -240,6 +272,7 @@ static const struct { const char *name; void (*run)(void); } cases[] = {
 	C(host_tells), C(memory_released), C(free_in_use),
 	C(use_after_free), C(use_before_allocation), C(memory_reused), C(graph_nodes), C(graph_through_empty),
 	C(graph_stream), C(graph_twice), C(capture_unjoined), C(devices), C(legacy_of_devices),
+	C(batch_source), C(batch_source_in_call), C(batch_source_later),
 };
 
 int main(int argc, char **argv)
