@@ -71,6 +71,10 @@ void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 int consan_nvtx(const void *(*get)(uint32_t id), void (*named)(const void *stream, const char *line));
 /* Happens-before of the host API in this session; its findings are the session's. */
 struct order *consan_order(struct consan *c);
+/* A launch of the kernel waits in a queue; then it has ended, or never will begin. However the process ends,
+ * the report says how many had not begun. False: the launch is not one to be checked, and not counted. */
+bool consan_issued(struct consan *c, const struct consan_kernel *k);
+void consan_over(struct consan *c);
 /* consan_launch() of a grid that order_issue() has made an operation. launched: by a kernel: the number
  * of the EV_GRID_LAUNCH; else 0. */
 enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,
