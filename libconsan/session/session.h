@@ -63,6 +63,8 @@ uint32_t consan_launch_stack(void);
 char *consan_python_frames(void);
 uint32_t consan_python_stack_of(const char *frames); /* a site; 0: none */
 bool consan_python_program(void);
+/* An interpreter runs in this process that has not loaded consan_setup.py, as by python -I. */
+bool consan_python_unprepared(void);
 bool consan_python_has(const char *name); /* it has kernels of this compiler: "gluon", "triton", "xla" */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
