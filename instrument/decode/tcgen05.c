@@ -112,7 +112,13 @@ static void after_alloc(struct dcluster *c, uint32_t warp, const struct record *
 	struct dtmem *t = &c->tmem[rank_of(c, warp)];
 	struct event e = record_event(c, warp, r->site, EV_ACCESS, 1u << first);
 	struct event sync = record_event(c, warp, r->site, EV_WARP_SYNC, r->lanes);
+	struct refusal why;
 
+	/* no alloc returns others: the record was overwritten, or the address before it was read */
+	if (refuse_columns(&why, n) || column % TMEM_UNIT || column + n > TMEM_COLUMNS) {
+		c->result.damaged++;
+		return;
+	}
 	/* the address is every lane's store, as in the executor */
 	sync.warp_sync.mask = r->lanes;
 	emit(c, &sync);

@@ -151,6 +151,8 @@ static void read_shared(struct cluster *c, struct warp *w, const struct event *e
 	};
 	struct view v;
 
+	if (!o->spans.n)
+		return;
 	view_open(&v, c, w, e->lanes, f, ROLE_TC, peer);
 	shadow_spans(&c->cta[peer].shadow, &v.s, o->spans.at, o->part, now);
 	now.what |= CELL_PART;

@@ -115,6 +115,16 @@ static void finish(void)
 		engine_finish();
 }
 
+/* The process may end from a handler of a signal that interrupted us. */
+static void finish_quickly(void)
+{
+	if (device.c && device.pid == getpid() && !engine_running()
+			&& !pthread_mutex_trylock(&queue.lock)) {
+		pthread_mutex_unlock(&queue.lock);
+		engine_finish();
+	}
+}
+
 static int open_session(void)
 {
 	const char *dir = base_environ("CONSAN_RESULTS");
@@ -140,6 +150,7 @@ static int open_session(void)
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
 	atexit(finish);
+	at_quick_exit(finish_quickly);
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 	return 0;
 }
@@ -378,15 +389,11 @@ int device_limit(int limit, size_t *get, const size_t *set)
 /* ---- the end of the process ---- */
 
 /* The end of a process by _exit(), as of workers of Python's multiprocessing: what is queued runs, so
- * that it is checked. Not in copies of the process, and not where a signal interrupted us. */
+ * that it is checked. Not in copies of the process. */
 __attribute__((visibility("default"))) _Noreturn void guard__exit(int status);
 _Noreturn void guard__exit(int status)
 {
-	if (device.c && device.pid == getpid() && !engine_running()
-			&& !pthread_mutex_trylock(&queue.lock)) {
-		pthread_mutex_unlock(&queue.lock);
-		engine_finish();
-	}
+	finish_quickly();
 #ifdef CONSAN_COVERAGE
 	extern void __gcov_dump(void);
 	__gcov_dump();

@@ -161,6 +161,8 @@ struct task *queue_add_after(struct stream *s, struct op *op, struct caller *fro
 	t->from = from;
 	if (from)
 		from->refs++;
+	t->counted = t->op.kind == OP_LAUNCH && t->op.launch.func
+		&& consan_issued(device_session(), t->op.launch.func->kernel);
 	append(t);
 	return t;
 }
@@ -194,6 +196,8 @@ static void done(struct task *t)
 	t->started = true;
 	t->done_at = progress_seconds();
 	queue.bytes -= op_bytes(&t->op);
+	if (t->counted)
+		consan_over(device_session());
 	device_grid_free(t);
 	order_op_put(hb(), t->round);
 	order_op_put(hb(), t->order);

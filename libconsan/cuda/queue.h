@@ -35,6 +35,7 @@ struct task {
 	uint64_t number;             /* in the order of issue, from 1 */
 	unsigned refs;
 	enum task_state state;
+	bool counted;                /* a launch: by consan_issued() */
 	bool started;                /* a launch: all of it that a completion event waits for */
 	bool needed;                 /* a thread of the host waits for it */
 	const void *waiter;          /* the wait that needs it: its thread may run it */

@@ -21,6 +21,7 @@ static const char *const suffix_of[] = { [ORIGIN_CODE] = ".code.zst",
 	[ORIGIN_LAUNCHED] = ".launched.zst" };
 #define TEMPORARY "new-XXXXXX"
 #define PTX_MAX (UINT64_C(1) << 31)
+enum { FRAME_HEAD = 18, CHECKSUM = 4 }; /* bytes; the most of a frame's head */
 
 static const char *folder(void)
 {
@@ -152,6 +153,17 @@ static bool trusted(int fd)
 		|| (!stat(folder(), &dir) && is.st_uid == dir.st_uid));
 }
 
+/* A file that is longer than what we write for its contents is damaged, and could be of any length. */
+static bool fits(int fd)
+{
+	char head[FRAME_HEAD];
+	const ssize_t n = pread(fd, head, sizeof head, 0);
+	const unsigned long long size = n > 0 ? ZSTD_getFrameContentSize(head, (size_t)n) : PTX_MAX;
+	struct stat is;
+
+	return size < PTX_MAX && !fstat(fd, &is) && (uint64_t)is.st_size <= ZSTD_compressBound(size) + CHECKSUM;
+}
+
 static bool read_entry(const char *path, struct text *packed)
 {
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -160,7 +172,7 @@ static bool read_entry(const char *path, struct text *packed)
 
 	if (fd < 0)
 		return false;
-	if (trusted(fd))
+	if (trusted(fd) && fits(fd))
 		while ((n = read(fd, part, sizeof part)) > 0 || (n < 0 && errno == EINTR))
 			text_add(packed, part, n > 0 ? (size_t)n : 0);
 	if (!n)
@@ -296,7 +308,8 @@ void origin_trim(const char *dir, uint64_t most)
 		if (!is_entry(at->d_name))
 			continue;
 		text_printf(&path, "%s/%s", dir, at->d_name);
-		if (stat(path.at, &st)) {
+		/* what is too long by itself, as a file that has grown, is not to drive out the others */
+		if (lstat(path.at, &st) || ((uint64_t)st.st_size > most && !unlink(path.at))) {
 			text_free(&path);
 			continue;
 		}

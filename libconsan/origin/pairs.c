@@ -4,25 +4,39 @@
 #include "pairs.h"
 
 #include <fts.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { DEPTH = 4 }; /* folders within each other */
+enum { DEPTH = 4 };               /* folders within each other */
+#define PTX_MAX (INT64_C(1) << 31) /* bytes */
+
+/* No more of it is read: a file may have grown to any length. */
+static bool begins_with(const char *path, const void *cubin, size_t bytes)
+{
+	FILE *f = fopen(path, "re");
+	char *begin = base_alloc(bytes);
+	const bool same = f && fread(begin, 1, bytes, f) == bytes && !memcmp(begin, cubin, bytes);
+
+	free(begin);
+	if (f)
+		fclose(f);
+	return same;
+}
 
 /* The PTX of a file that has these bytes, from its folder. */
 static char *ptx_of_file(const char *path, const void *cubin, size_t bytes, size_t *n)
 {
-	struct text file = { 0 }, ptx = { 0 }, name = { 0 };
+	struct text ptx = { 0 }, name = { 0 };
 	struct stat is;
 	struct consan_err e = { 0 };
 
 	text_printf(&name, "%.*s.ptx", (int)(strlen(path) - strlen(".cubin")), path);
-	if (stat(name.at, &is) || !S_ISREG(is.st_mode) || !text_read(&file, path, &e) || file.n < bytes || memcmp(file.at, cubin, bytes)
+	if (stat(name.at, &is) || !S_ISREG(is.st_mode) || is.st_size >= PTX_MAX || !begins_with(path, cubin, bytes)
 			|| !text_read(&ptx, name.at, &e))
 		text_free(&ptx);
 	*n = ptx.n;
-	text_free(&file);
 	text_free(&name);
 	return ptx.at;
 }

@@ -118,6 +118,9 @@ class _Finder:
 
 
 def install():
+    # The address of None, by which the C part knows that it was this interpreter: it stays the same in a
+    # forked process, and another program, which may have this variable, has another one.
+    os.environ["CONSAN_PYTHON"] = str(id(None))
     after = dict(AFTER)
     variables = dict(VARIABLES)
     if not on_gpu():

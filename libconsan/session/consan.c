@@ -151,6 +151,19 @@ bool session_wants(struct consan *c, const char *kernel, const char *demangled)
 	return !o->launch_count || c->checked < o->launch_count;
 }
 
+bool consan_issued(struct consan *c, const struct consan_kernel *k)
+{
+	if (!may_check(c, k->info.name, k->demangled))
+		return false;
+	results_issued(c->records);
+	return true;
+}
+
+void consan_over(struct consan *c)
+{
+	results_over(c->records);
+}
+
 enum consan_status session_status(enum exec_status s)
 {
 	switch (s) {

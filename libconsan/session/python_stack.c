@@ -35,6 +35,16 @@ bool consan_python_has(const char *name)
 	return has && *has;
 }
 
+bool consan_python_unprepared(void)
+{
+	int (*initialized)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+	const void *none = dlsym(RTLD_DEFAULT, "_Py_NoneStruct");
+	const char *prepared = getenv("CONSAN_PYTHON");
+
+	return initialized && none && initialized()
+		&& (!prepared || strtoull(prepared, NULL, 10) != (uintptr_t)none);
+}
+
 bool consan_python_program(void)
 {
 	static _Atomic bool seen;

@@ -154,6 +154,10 @@ bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 		if (!w)
 			return false;
 		results_process(w, program_invocation_name, c->gpu ? c->gpu->name : "");
+		if (consan_python_unprepared())
+			results_remark(w, RESULT_REMARK_note, "Python was started without consan's part for it (python "
+				"-I, -E or -S, or another PYTHONPATH): call stacks of Python and the setting up of "
+				"frameworks are missing");
 	}
 	pthread_mutex_lock(&c->lock);
 	results_close(c->records);

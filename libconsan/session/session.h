@@ -63,6 +63,8 @@ uint32_t consan_launch_stack(void);
 char *consan_python_frames(void);
 uint32_t consan_python_stack_of(const char *frames); /* a site; 0: none */
 bool consan_python_program(void);
+/* An interpreter runs in this process that has not loaded consan_setup.py, as by python -I. */
+bool consan_python_unprepared(void);
 bool consan_python_has(const char *name); /* it has kernels of this compiler: "gluon", "triton", "xla" */
 /* stack: called on the launching thread for the call stack of a finding's launch, a site. */
 void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
@@ -71,6 +73,10 @@ void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 int consan_nvtx(const void *(*get)(uint32_t id), void (*named)(const void *stream, const char *line));
 /* Happens-before of the host API in this session; its findings are the session's. */
 struct order *consan_order(struct consan *c);
+/* A launch of the kernel waits in a queue; then it has ended, or never will begin. However the process ends,
+ * the report says how many had not begun. False: the launch is not one to be checked, and not counted. */
+bool consan_issued(struct consan *c, const struct consan_kernel *k);
+void consan_over(struct consan *c);
 /* consan_launch() of a grid that order_issue() has made an operation. launched: by a kernel: the number
  * of the EV_GRID_LAUNCH; else 0. */
 enum consan_status consan_launch_op(struct consan *c, const struct consan_launch *l,

@@ -340,6 +340,14 @@ static int during(const char *from)
 	return 4;
 }
 
+// The launch is in a queue, and may not have begun.
+static int queued()
+{
+	quick<<<1, 32>>>(device);
+	act();
+	return 4;
+}
+
 static int after(const char *from)
 {
 	if (!strcmp(from, "thread")) {
@@ -471,5 +479,7 @@ int main(int argc, char **argv)
 	state[0] = state[1] = 0;
 	racy<<<1, 64>>>(device);
 	OK(cudaDeviceSynchronize());
+	if (!strcmp(argv[3], "queued"))
+		return queued();
 	return !strcmp(argv[3], "during") ? during(argv[2]) : after(argv[2]);
 }

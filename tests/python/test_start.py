@@ -120,6 +120,24 @@ def test_package_has_the_version_of_the_library():
     assert f'#define CONSAN_VERSION "{done.stdout.strip()}"' in header
 
 
+# ---- without the package ----
+
+CALL = "import ctypes; assert not ctypes.CDLL('libcuda.so.1').cuInit(0)"
+CHILD = f"import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:], '-c', {CALL!r}], check=True)"
+FORK = f"import os, sys\nif not os.fork():\n    {CALL}\n    os._exit(0)\nos.wait()"
+
+
+@pytest.mark.parametrize("words, said", (
+    (("-I", "-c", CALL), True), (("-S", "-c", CALL), True), (("-E", "-c", CALL), True),
+    (("-c", CALL), False), (("-s", "-c", CALL), False), (("-c", CHILD, "-I"), True), (("-c", CHILD), False),
+    (("-c", FORK), False)), ids=str)
+def test_the_report_says_if_the_package_was_not_loaded(words, said):
+    done = subprocess.run([CONSAN_RUN, "--allow-unchecked", "--", sys.executable, *words], capture_output=True,
+                          text=True, timeout=300)
+    assert not done.returncode, done.stderr
+    assert ("Python was started without" in done.stderr) == said, done.stderr
+
+
 # ---- what is hostile to the package ----
 
 LAUNCH = f"""

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x31306576696c6e63) /* "cnlive01" */
+#define MAGIC UINT64_C(0x32306576696c6e63) /* "cnlive02" */
 
 struct results_live {
-	uint64_t magic, session, lost;
+	uint64_t magic, session, lost, issued;
 	struct { uint64_t id, done, whole; } launch[64]; /* id: the launch + 1, 0: none; atomic */
 };
 
@@ -46,7 +46,8 @@ struct results_live *live_create(const char *path, uint64_t session)
 
 void live_close(struct results_live *v, const char *path)
 {
-	const bool remove = path && v && !__atomic_load_n(&v->lost, __ATOMIC_RELAXED);
+	const bool remove = path && v && !__atomic_load_n(&v->lost, __ATOMIC_RELAXED)
+		&& !__atomic_load_n(&v->issued, __ATOMIC_RELAXED);
 	char *name = remove ? path_of(path) : NULL;
 
 	if (name)
@@ -108,6 +109,18 @@ void live_lost(struct results_live *v)
 		__atomic_add_fetch(&v->lost, 1, __ATOMIC_RELAXED);
 }
 
+void live_issued(struct results_live *v)
+{
+	if (v)
+		__atomic_add_fetch(&v->issued, 1, __ATOMIC_RELAXED);
+}
+
+void live_over(struct results_live *v)
+{
+	if (v)
+		__atomic_sub_fetch(&v->issued, 1, __ATOMIC_RELAXED);
+}
+
 bool live_read(const char *path, struct live_left *to)
 {
 	struct results_live v = { 0 };
@@ -126,5 +139,7 @@ bool live_read(const char *path, struct live_left *to)
 		to->launch[to->n].done = v.launch[i].done;
 		to->launch[to->n++].whole = v.launch[i].whole;
 	}
+	/* those that run were issued, too */
+	to->waiting = whole && v.issued > to->n ? v.issued - to->n : 0;
 	return whole;
 }

@@ -297,10 +297,17 @@ static void read_live(struct results *r, const char *path)
 {
 	struct results_merge *m = merge_of(r);
 	struct live_left left;
+	struct text why = { 0 };
 
 	if (!live_read(path, &left))
 		return;
 	r->cut += left.lost;
+	if (left.waiting) {
+		text_printf(&why, "%llu launch%s issued, but had not begun when the process ended",
+			(unsigned long long)left.waiting, left.waiting == 1 ? " was" : "es were");
+		results_add_remarks(r, RESULT_REMARK_not_seen, why.at, 1);
+		text_free(&why);
+	}
 	for (size_t i = 0; i < r->launch.n; i++)
 		for (unsigned k = 0; k < left.n; k++)
 			if (m->launch.at[i] == (int64_t)left.session

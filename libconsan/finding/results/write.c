@@ -283,6 +283,22 @@ void results_launch(struct results_writer *w, const struct result_launch *l)
 		live_end(w->live, l->id);
 }
 
+/* The page is that of the process which opened it. */
+static struct results_live *own_page(const struct results_writer *w)
+{
+	return w && w->out.pid == getpid() ? w->live : NULL;
+}
+
+void results_issued(struct results_writer *w)
+{
+	live_issued(own_page(w));
+}
+
+void results_over(struct results_writer *w)
+{
+	live_over(own_page(w));
+}
+
 void results_cluster(struct results_writer *w, uint32_t launch)
 {
 	if (w)

@@ -77,6 +77,32 @@ ParameterizedTest(struct how *h, ends, matrix, .timeout = TEST_LIMIT)
 			one(h, whens[w].from[f], whens[w].when);
 }
 
+/* What is queued runs at the end of a program that can wait for it; else it counts as not checked. */
+Test(ends, queued, .timeout = TEST_LIMIT)
+{
+	static const char *const waits[] = { "return", "exit", "quick_exit", "_exit" };
+	static const char *const options[] = { "", "--backend=gpu-emulated --gpu-drain " };
+	char words[128];
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(hows); i++) {
+		const struct how *h = &hows[i / 2];
+		bool waited = false;
+
+		if (!cuts_off(h, "thread") || !strcmp(h->name, "pthread_exit"))
+			continue;
+		for (size_t k = 0; k < ARRAY_SIZE(waits); k++)
+			waited |= !strcmp(h->name, waits[k]);
+		snprintf(words, sizeof words, "%s--error-exitcode=0 --allow-unchecked ./ends %s main queued",
+			options[i % 2], h->name);
+		expect(words, h->status, "CS102");
+		cr_assert(has(output, "2 of 2 kernels checked") || (!waited && has(output, "had not begun when")),
+			"%s\n%s", words, output);
+	}
+	expect("--error-exitcode=0 ./ends exec main queued", 6, "NOT CHECKED: what was not seen");
+	/* not one that is to be checked */
+	expect("--error-exitcode=0 --kernel-name=kns=racy ./ends kill main queued", 137, "1 of 1 kernel checked\n");
+}
+
 /* A launch by the handler of a signal that interrupted a launch. */
 Test(ends, no_launch_waits_for_itself, .timeout = TEST_LIMIT)
 {

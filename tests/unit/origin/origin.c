@@ -128,6 +128,13 @@ Test(origin, trim, .init = begin, .fini = end)
 	expect(&of[0], NULL);
 	expect(&of[1], ".version 8.0\n");
 	expect(&of[2], NULL);
+	/* one that has grown does not drive out the others; of a link, its own size counts */
+	cr_assert_eq(shell("cd %s && truncate -s 1T $(printf %%064d 1).ptx.zst && truncate -s 1T other && "
+		"ln -s other $(printf %%064d 2).ptx.zst && touch -d @1000 $(ls *.ptx.zst | grep -v ^0)", dir), 0, "%s", output);
+	origin_trim(dir, (uint64_t)st.st_size + strlen("other"));
+	cr_assert_eq(shell("cd %s && ls -d *.zst | wc -l", dir), 0);
+	cr_assert_str_eq(output, "2\n", "%s", output);
+	expect(&of[1], ".version 8.0\n");
 	origin_trim(dir, 0);
 	expect(&of[1], NULL);
 	cr_assert_eq(shell("ls %s", dir), 0);
@@ -148,6 +155,10 @@ Test(origin, pairs, .init = begin, .fini = end)
 	expect(&a, NULL);
 	cr_assert_eq(shell("cd %s && mkdir -p 1/2 && mv x.cubin 1/2 && printf '.version 8.3\n' >1/2/x.ptx", dir), 0);
 	expect(&b, NULL);
+	/* of a file that has grown, no more is read than the cubin has; nor is text without end */
+	cr_assert_eq(shell("cd %s/1/2 && truncate -s 1T x.cubin && cp x.ptx y && truncate -s 1T x.ptx", dir), 0);
+	expect(&a, NULL);
+	cr_assert_eq(shell("cd %s/1/2 && mv y x.ptx", dir), 0);
 	expect(&a, ".version 8.3\n");
 	cr_assert_eq(shell("rm -r %s/1", dir), 0);
 	expect(&a, ".version 8.3\n"); /* remembered */
@@ -180,7 +191,7 @@ Test(origin, folders)
 Test(origin, hostile, .init = begin, .fini = end, .timeout = TEST_LIMIT)
 {
 	static const char *const act[] = { "rm $f; mkfifo $f", "mv $f x; ln -s x $f", "truncate -s 5 $f",
-		"truncate -s -1 $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f", "chown 65534 $f" };
+		"truncate -s -1 $f", "truncate -s +1T $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f", "chown 65534 $f" };
 	const char code[] = "\177ELF\0code";
 	size_t n = 0;
 
