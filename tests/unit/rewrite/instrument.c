@@ -659,7 +659,37 @@ Test(instrument, calls_and_wgmma)
 	cr_assert(fence && wait);
 	cr_expect_eq(calls_between(r->text.at, fence), 1);
 	cr_expect_eq(calls_between(fence, wait), 0);
-	cr_expect_eq(calls_between(wait, r->text.at + r->text.n), 3); /* the wait, the store, the end */
+	cr_expect_eq(calls_between(wait, r->text.at + r->text.n), 2); /* the wait, the store */
+	rewrite_free(r);
+	ptx_free(m);
+}
+
+/* Where lanes wait for others of their warp, or end, no function is called, and lanes that a guard lets skip
+ * a record wait behind it. */
+Test(instrument, diverged_lanes)
+{
+	static const char text[] = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+		".visible .entry k()\n{\n\t.shared .b32 word;\n\t.reg .pred %p<2>;\n"
+		"\t@%p1 st.shared.u32 [word], 1;\n\tbar.warp.sync 0xffffffff;\n"
+		"\tst.shared.u32 [word], 2;\n\tbar.sync 0;\n\tret;\n}\n";
+	struct consan_err e = { 0 };
+	struct ptx_module *m = ptx_parse("k.ptx", text, sizeof text - 1, &e);
+	const char *guarded, *skipped, *warp, *store, *bar;
+	struct rewrite *r;
+
+	cr_assert_not_null(m, "%s", e.text);
+	r = rewrite_module(m, &(struct rewrite_options){ .number = 7 });
+	guarded = strstr(r->text.at, "@%p1 st.shared");
+	warp = strstr(r->text.at, "bar.warp.sync 0xffffffff");
+	store = strstr(r->text.at, "[word], 2");
+	bar = strstr(r->text.at, "bar.sync 0");
+	cr_assert(guarded && warp && store && bar);
+	skipped = strstr(r->text.at, "\tbar.warp.sync %cs_together");
+	cr_expect(skipped && skipped < guarded);
+	cr_expect_eq(calls_between(guarded, warp), 0);
+	cr_expect_eq(calls_between(warp, store), 1);
+	cr_expect_eq(calls_between(store, bar), 0);
+	cr_expect_eq(calls_between(bar, r->text.at + r->text.n), 1); /* behind the barrier */
 	rewrite_free(r);
 	ptx_free(m);
 }
