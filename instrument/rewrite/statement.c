@@ -183,6 +183,21 @@ static void skip_repeated(struct writer *w, const struct ptx_insn *i, uint32_t s
 		"\t@%%cs_q bra $CSE%u;\n", site * 0x9e3779b1u, label);
 }
 
+/* The ticket behind a relaxed atomic must not be drawn before the GPU has performed it: waits for its
+ * result, by a branch that is never taken, as cs_zero is 0. */
+static void await_result(struct writer *w, const struct ptx_insn *i, unsigned label)
+{
+	const struct ptx_operand *o = &i->operand[0];
+	const unsigned bits = o->kind == PO_REG ? operand_bits(w->f, o->reg) : 0;
+
+	if (bits != 32 && bits != 64)
+		return;
+	text_printf(&w->out, bits == 64 ? "\tmov.b64 {%%cs_t, %%cs_u}, %s;\n" : "\tmov.b32 %%cs_t, %s;\n",
+		operand_name(w->f, o->reg));
+	text_printf(&w->out, "\tand.b32 %%cs_t, %%cs_t, %%cs_zero;\n\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
+		"\t@%%cs_q bra $CSE%u;\n", label);
+}
+
 /* The record of an instruction's global side, around its other records. The address is loaded
  * first, as the statement may overwrite it. */
 static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
@@ -202,6 +217,8 @@ static void write_global(struct writer *w, const struct ptx_insn *i, const struc
 	uint32_t site = add_site(w, i, phase);
 
 	skip_unless_guard(w, i, p, label);
+	if (phase == PHASE_GLOBAL_AFTER)
+		await_result(w, i, label);
 	if (p->poll)
 		skip_repeated(w, i, site, label);
 	write_record(w, p, site);
