@@ -73,7 +73,8 @@ static void write_words(struct writer *w, const struct plan *p, unsigned words, 
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
 		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
-		.in_place = w->inflight || ends_divergence(&w->r->site.at[site]), .functions = w->functions, .drains = w->r->drains };
+		.in_place = w->inflight || ends_divergence(&w->r->site.at[site]), .functions = w->functions,
+		.drains = w->r->drains };
 
 	if (p->conflicts)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
