@@ -2,6 +2,7 @@
  * `replay_client KERNEL [CTAS]`. What a report has of its kernels comes from their replay on the CPU. */
 #include "client.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,9 +48,36 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 	/* its parameter is the complement of an address */
 	".visible .entry stray(.param .u64 p)\n{\n"
 	"\t.reg .b64 %rd<8>;\n\t.reg .b32 %r<8>;\n"
-	"\tld.param.u64 %rd1, [p];\n\tnot.b64 %rd1, %rd1;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n";
+	"\tld.param.u64 %rd1, [p];\n\tnot.b64 %rd1, %rd1;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n"
+	".visible .entry reads(.param .u64 p)\n{\n"
+	"\t.reg .b64 %rd<8>;\n\t.reg .b32 %r<8>;\n"
+	"\tld.param.u64 %rd1, [p];\n\tld.global.u8 %r1, [%rd1];\n\tret;\n}\n";
 
 #define BYTES 4096
+
+/* Launches a kernel for each allocation of the driver that is not one of the n of the program. */
+static void read_others(CUfunction f, const CUdeviceptr *own, size_t n)
+{
+	CUdeviceptr (*memory)(unsigned) = (CUdeviceptr (*)(unsigned))(intptr_t)dlsym(RTLD_DEFAULT, "fake_memory");
+	uint64_t param = own[0];
+	void *params[] = { &param };
+	unsigned count = 0;
+
+	CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL)); /* consan allocates at the first one, too */
+	CHECK(cuCtxSynchronize());
+	for (unsigned k = 0; k < 272; k++) {
+		bool ours = !(param = memory(k));
+
+		for (size_t i = 0; i < n; i++)
+			ours |= param == own[i];
+		if (ours)
+			continue;
+		CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+		CHECK(cuCtxSynchronize());
+		count++;
+	}
+	printf("others: %s\n", count >= 8 ? "many" : "few");
+}
 
 int main(int argc, char **argv)
 {
@@ -72,7 +100,7 @@ int main(int argc, char **argv)
 	CHECK(cuInit(0));
 	CHECK(cuCtxCreate(&c, NULL, 0, 0));
 	CHECK(cuModuleLoadData(&m, text));
-	CHECK(cuModuleGetFunction(&f, m, argv[1]));
+	CHECK(cuModuleGetFunction(&f, m, strcmp(argv[1], "others") ? argv[1] : "reads"));
 	CHECK(cuMemAlloc(&list, BYTES));
 	CHECK(cuMemAlloc(&data, BYTES));
 	CHECK(cuMemAlloc(&unused, BYTES));
@@ -81,6 +109,10 @@ int main(int argc, char **argv)
 	CHECK(cuModuleGetGlobal(&variable, &bytes, m, "root"));
 	CHECK(cuMemcpyHtoDAsync(variable, &data, sizeof data, NULL));
 	CHECK(cuMemcpyDtoHAsync(before, data, BYTES, NULL));
+	if (!strcmp(argv[1], "others")) {
+		read_others(f, (CUdeviceptr[]){ list, data, unused }, 3);
+		return 0;
+	}
 	param = strcmp(argv[1], "stray") ? list : ~(uint64_t)unused;
 	CHECK(cuLaunchKernel(f, ctas, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
 	CHECK(cuCtxSynchronize());
