@@ -10,7 +10,7 @@
 
 static int run(const char *words)
 {
-	return shell("cd %s/tests/cuda && COLUMNS=400 exec " LIMITED "../../consan-run %s 2>&1 </dev/null",
+	return shell("cd %s/tests/cuda && COLUMNS=400 " KEEP_SEGV "exec " LIMITED "../../consan-run %s 2>&1 </dev/null",
 		build_dir(), words);
 }
 
