@@ -19,6 +19,8 @@ void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 void add_kernel_time(const char *name, uint32_t call);
 /* For the client: the kernel that waits for it may end. */
 void fake_flag(void);
+/* For the client: kernels record a read of this byte of global memory. */
+void fake_touch(CUdeviceptr at);
 /* For the client: how many kernels have begun. */
 unsigned fake_begun(void);
 /* For the client: the k-th of 272 places where device memory can be; 0: there is none. */

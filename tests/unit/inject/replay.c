@@ -108,10 +108,21 @@ Test(replay, memory_of_consan, .timeout = TEST_LIMIT)
 {
 	needs_gpu_mode();
 	setenv("DRIVER_DEVICES", "2", 1);
-	RUNS(0, "--gpu-then-cpu --gpu-then-launches=0 --gpu-drain", "others");
+	/* CS903 where it lies near an allocation of the program */
+	replayed("--gpu-then-cpu --gpu-then-launches=0 --gpu-drain", "others");
 	HAS("others: many");
 	HAS("in memory that was not copied");
 	HAS("\"replayed_ctas\": 1,"); /* of the first launch, which reads the program's */
+}
+
+/* Nor may a kernel access it, behind an allocation of the program. */
+Test(replay, neighbour_of_consan, .timeout = TEST_LIMIT)
+{
+	needs_gpu_mode();
+	setenv("DRIVER_CHUNKS", "1", 1);
+	RUNS(66, "--gpu-global --gpu-each", "neighbour");
+	HAS("neighbour: yes");
+	HAS("CS903");
 }
 
 /* The kernel never ends, and the user ends the program: what the replay found is reported. There is no
