@@ -64,14 +64,14 @@ void waits_find(struct wait_groups *w, const struct finding *f)
 {
 	*w = (struct wait_groups){ 0 };
 	for (unsigned i = 0; i < f->nwaiters; i++) {
-		struct wait_group *have = w->group.at, *end = have + w->group.n;
+		size_t k = 0;
 
-		while (have < end && !waits_in(have, f, i))
-			have++;
-		if (have == end)
+		while (k < w->group.n && !waits_in(&w->group.at[k], f, i))
+			k++;
+		if (k == w->group.n)
 			vec_push(&w->group, ((struct wait_group){ .first = i, .n = 1 }));
 		else
-			have->n++;
+			w->group.at[k].n++;
 	}
 	for (size_t k = 0; k < w->group.n; k++)
 		list_warps(&w->group.at[k], f);

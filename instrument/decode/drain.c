@@ -66,6 +66,8 @@ static int find_closed(struct drain *d, uint32_t drawn)
 	uint32_t n = 0, seen = 0;
 
 	d->run.n = 0;
+	if (d->cursor >= drawn) /* the number of draws was overwritten */
+		d->cursor = 0;
 	while (seen < drawn && n < DRAIN_CHUNKS) {
 		uint32_t window = drawn - d->cursor < WINDOW ? drawn - d->cursor : WINDOW, k;
 		const uint32_t *mark = d->pool.peek(d->pool.user, RECORD_RING_AT(d->pool.chunks) +

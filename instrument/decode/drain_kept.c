@@ -208,7 +208,7 @@ static void add_piece(struct drain *d, struct piece *p, uint32_t left)
 	a->first = p;
 	if (!p->here && !p->number)
 		drain_set_incomplete(d, p->digest.cta);
-	if (!left)
+	if (!left || a == &d->cta[d->nctas])
 		return;
 	a->left -= left < a->left ? left : a->left;
 	if (!a->left && !a->sweep) {

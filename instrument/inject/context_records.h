@@ -51,6 +51,12 @@ static inline struct context_records *context_records(const struct inject_pool *
 /* Copies to the host, through p->pinned in pieces unless `to` is p->pinned. */
 bool context_records_copy(const struct context_records *p, void *to, CUdeviceptr from,
 	size_t bytes);
+/* ---- own.c ---- */
+/* cuMemAlloc, of memory that is p's. False: there is not so much. */
+bool own_allocate(const struct context_records *p, CUdeviceptr *at, size_t bytes);
+void own_add(const void *owner, CUdeviceptr at); /* allocated in another way; the owner is any address */
+void own_drop(const void *owner); /* all of the owner's memory is freed */
+/* ---- identical.c ---- */
 /* Loads digest.cu. If that fails p->digest is NULL, and all chunks of a launch are copied. */
 void context_records_load_digest(struct context_records *p, CUdevice device);
 /* ---- screen.c ---- */

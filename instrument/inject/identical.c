@@ -33,7 +33,7 @@ static bool fit_facts(struct context_records *p, uint32_t nctas)
 		return false;
 	if (nctas <= p->facts_for)
 		return true;
-	if (cu.p_cuMemAlloc(&at, facts_bytes(nctas + nctas / 2)))
+	if (!own_allocate(p, &at, facts_bytes(nctas + nctas / 2)))
 		return false;
 	p->facts = at;
 	p->facts_for = nctas + nctas / 2;
@@ -72,10 +72,8 @@ void context_records_load_digest(struct context_records *p, CUdevice device)
 			|| cu.p_cuModuleGetFunction(&p->digest, m, "consan_digest")
 			|| cu.p_cuModuleGetFunction(&p->sign, m, "consan_sign")
 			|| cu.p_cuModuleGetFunction(&p->gather, m, "consan_gather")
-			|| cu.p_cuMemAlloc(&p->digests,
-			(size_t)p->pool.chunks * sizeof(struct record_digest))
-			|| cu.p_cuMemAlloc(&p->list, LIST_BYTES)
-			|| cu.p_cuMemAlloc(&p->stage, STAGE_BYTES))
+			|| !own_allocate(p, &p->digests, (size_t)p->pool.chunks * sizeof(struct record_digest))
+			|| !own_allocate(p, &p->list, LIST_BYTES) || !own_allocate(p, &p->stage, STAGE_BYTES))
 		p->digest = NULL;
 	if (p->digest)
 		warm_up(p);
@@ -97,7 +95,7 @@ static const struct site_words *words_of(struct context_records *p, struct gpu_m
 	bytes = w.n * sizeof *word;
 	more = gpu_screens(inject_session(), m) ? screen->tensor.n * sizeof *screen->tensor.at : 0;
 	place = gpu_screens(inject_session(), m) ? gpu_module_places(m, &nlike) : NULL;
-	if (!cu.p_cuMemAlloc(&w.at, 2 * bytes + more + (w.n + nlike) * sizeof *place + 16)
+	if (own_allocate(p, &w.at, 2 * bytes + more + (w.n + nlike) * sizeof *place + 16)
 			&& copy_words(p, w.at, word, bytes)
 			&& (!gpu_screens(inject_session(), m) || copy_words(p, w.at + bytes, screen->word, bytes))
 			&& (!more || copy_words(p, w.at + 2 * bytes, screen->tensor.at, more))

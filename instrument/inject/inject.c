@@ -18,6 +18,7 @@ _Thread_local bool inject_busy;
 
 static struct consan *session;
 static pid_t owner;
+static bool recorded;              /* for a report; else remarks are printed */
 
 /* The static libjansson.a is linked in, though it is not built for shared libraries. Its only
  * reference to external data is stdin, which -Wl,--wrap replaces by this variable. */
@@ -47,7 +48,10 @@ void inject_remark(enum consan_remark kind, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	consan_remark(session, kind, text);
+	if (recorded)
+		consan_remark(session, kind, text);
+	else
+		inject_print("%s", text);
 }
 
 /* ---- the session ---- */
@@ -115,7 +119,8 @@ bool inject_open_session(void)
 	owner = getpid();
 	consan_on_stack(session, inject_stack);
 	atexit(await_launches);
-	if (!dir || !*dir)
+	recorded = dir && *dir;
+	if (!recorded)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &t);
 	text_printf(&path, "%s/%ld-%lld%09ld.jsonl", dir, (long)owner, (long long)t.tv_sec,

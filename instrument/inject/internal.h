@@ -230,7 +230,7 @@ void inject_drop_pools(CUcontext context, CUdevice device);
 bool inject_is_primary(CUcontext context, CUdevice device);
 /* A stream of the context for small copies, also while a kernel runs; NULL: none. */
 CUstream inject_beside(CUcontext context);
-/* Is it the first byte of memory that is allocated for records, and not by the program? */
+/* Is it the first byte of memory that consan has allocated, and not the program? (own.c) */
 bool inject_is_own(CUdeviceptr start);
 /* Makes the current context's pool, if there is one, before the first launch. */
 void inject_make_pool(void);

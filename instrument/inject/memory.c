@@ -322,7 +322,7 @@ static bool driver_knows(const struct inject_launch *l, uint64_t addr, struct ra
 }
 
 /* An address in a guard is certainly outside: the driver knows the allocation, and it is
- * larger than the program asked for. Next to an allocation without a guard an address is
+ * larger than the program asked for. So is one in consan's own memory. Next to an allocation without a guard an address is
  * certainly outside only if no other kind of memory can be there. */
 bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *from,
 	uint64_t *bytes)
@@ -333,7 +333,7 @@ bool inject_find_memory(const struct inject_launch *l, uint64_t addr, uint64_t *
 	if (known && addr - e.at >= e.bytes + NEAR)
 		known = false;
 	if (known && addr - e.at >= e.bytes && driver_knows(l, addr, &other)) {
-		guarded = is_noted(&e, other.at, other.bytes);
+		guarded = is_noted(&e, other.at, other.bytes) || inject_is_own(other.at);
 		if (!guarded)
 			e = other;
 	}

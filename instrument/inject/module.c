@@ -113,11 +113,12 @@ static char *ptx_of(const void *image, size_t most, const char *name, size_t *n,
 		ptx = fatbin_unpack(&best, n, &e);
 	else
 		ptx = origin_find(image, fatbin_size(image), sm, suffix, n);
-	if (!ptx)
-		inject_remark(REMARK_NO_PTX, "%s: no PTX for sm_%u%s (it holds %s)%s%s; build with "
+	if (!ptx && e.code)
+		inject_remark(REMARK_BAD_MODULE, "%s: %s", name, e.text);
+	else if (!ptx)
+		inject_remark(REMARK_NO_PTX, "%s: no PTX for sm_%u%s (it holds %s); build with "
 			"-gencode=arch=compute_%u%s,code=compute_%u%s", name, sm,
-			fatbin_suffix(suffix),
-			has.at ? has.at : "no image", e.code ? ": " : "", e.code ? e.text : "",
+			fatbin_suffix(suffix), has.at ? has.at : "no image",
 			sm, fatbin_suffix(suffix), sm, fatbin_suffix(suffix));
 	else
 		*other = best.at && runs_other_code(image, &best, sm, suffix);

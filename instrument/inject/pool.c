@@ -58,7 +58,10 @@ static bool allocate_shareable(struct context_records *p, CUdevice device, size_
 
 static bool allocate(struct context_records *p, CUdevice device, size_t want)
 {
-	return allocate_shareable(p, device, want) || !cu.p_cuMemAlloc(&p->pool.at, want);
+	if (!allocate_shareable(p, device, want))
+		return own_allocate(p, &p->pool.at, want);
+	own_add(p, p->pool.at);
+	return true;
 }
 
 /* The size without --gpu-memory: a quarter of what is free, and for each further context of the
@@ -111,7 +114,8 @@ static bool fill(struct context_records *p, CUdevice device)
 			|| cu.p_cuStreamCreate(&p->beside, CU_STREAM_NON_BLOCKING)
 			|| cu.p_cuMemAllocHost((void **)&p->pinned, STAGE_BYTES))
 		return false;
-	if (cu.p_cuMemAlloc(&p->ticket, 16))
+	own_add(p, (CUdeviceptr)(uintptr_t)p->pinned);
+	if (!own_allocate(p, &p->ticket, 16))
 		return false;
 	/* not in the default stream: a launch of the program may hold it up */
 	cu.p_cuMemsetD8Async(p->pool.at, 0, want, p->side);
@@ -126,7 +130,7 @@ void inject_make_spares(struct inject_pool *pool)
 	const uint64_t each = (pool->bytes / 32 + GRAIN_BYTES - 1) & ~(GRAIN_BYTES - 1);
 	CUdeviceptr at = 0;
 
-	if (p->spare[0].at || cu.p_cuMemAlloc(&at, RECORD_SPARES * each))
+	if (p->spare[0].at || !own_allocate(p, &at, RECORD_SPARES * each))
 		return;
 	cu.p_cuMemsetD8Async(at, 0, RECORD_SPARES * each, p->side);
 	for (unsigned k = 0; k < RECORD_SPARES; k++)
@@ -163,6 +167,7 @@ struct inject_pool *inject_free_pool(struct inject_pool *pool)
  * the context. */
 static void drop(struct context_records *p)
 {
+	own_drop(p);
 	if (p->pool.file >= 0 && cu.p_cuMemUnmap && !cu.p_cuMemUnmap(p->pool.at, p->pool.bytes))
 		cu.p_cuMemAddressFree(p->pool.at, p->pool.bytes);
 	if (inject_has_file(&p->pool))
@@ -248,23 +253,6 @@ struct inject_pool *inject_pool(void)
 		p = make(now, id);
 	pthread_mutex_unlock(&pools.lock);
 	return p ? &p->pool : NULL;
-}
-
-bool inject_is_own(CUdeviceptr start)
-{
-	bool own = false;
-
-	pthread_mutex_lock(&pools.lock);
-	for (size_t k = 0; k < pools.at.n && start; k++) {
-		const struct context_records *p = pools.at.at[k];
-
-		own |= start == p->pool.at || start == p->spare[0].at || start == p->digests || start == p->list
-			|| start == p->stage || start == p->facts || start == p->ticket
-			|| start == p->screen.table || start == p->screen.input || start == p->screen.result
-			|| start == (CUdeviceptr)(uintptr_t)p->pinned;
-	}
-	pthread_mutex_unlock(&pools.lock);
-	return own;
 }
 
 CUstream inject_beside(CUcontext context)

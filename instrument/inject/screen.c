@@ -26,8 +26,9 @@ static bool warm_up(const struct context_records *p)
 }
 
 /* An eighth of what is free, or less if there is not so much in one piece. */
-static bool make_table(struct screen_memory *s)
+static bool make_table(struct context_records *p)
 {
+	struct screen_memory *s = &p->screen;
 	size_t free_bytes = 0, total = 0;
 
 	cu.p_cuMemGetInfo(&free_bytes, &total);
@@ -35,7 +36,7 @@ static bool make_table(struct screen_memory *s)
 	while (s->pages < SCREEN_MOST_PAGES && 2 * s->pages * SCREEN_PAGE_BYTES <= free_bytes / 8)
 		s->pages *= 2;
 	for (; s->pages >= LEAST_PAGES; s->pages /= 2)
-		if (!cu.p_cuMemAlloc(&s->table, s->pages * SCREEN_PAGE_BYTES))
+		if (own_allocate(p, &s->table, s->pages * SCREEN_PAGE_BYTES))
 			return true;
 	return false;
 }
@@ -50,9 +51,9 @@ void context_records_load_screen(struct context_records *p)
 	if (cu.p_cuModuleLoadData(&m, consan_screen_ptx)
 			|| cu.p_cuModuleGetFunction(&s->screen, m, "consan_screen")
 			|| cu.p_cuModuleGetFunction(&s->scan, m, "consan_screen_scan")
-			|| cu.p_cuMemAlloc(&s->result, sizeof(struct screen_result))
-			|| cu.p_cuMemAlloc(&s->input, INPUT_BYTES + MOST_EDGES * sizeof(struct screen_edge))
-			|| !make_table(s)
+			|| !own_allocate(p, &s->result, sizeof(struct screen_result))
+			|| !own_allocate(p, &s->input, INPUT_BYTES + MOST_EDGES * sizeof(struct screen_edge))
+			|| !make_table(p)
 			|| cu.p_cuMemsetD8Async(s->table, 0, s->pages * SCREEN_PAGE_BYTES, p->side)
 			|| !warm_up(p))
 		s->screen = NULL;

@@ -50,7 +50,7 @@ static void make(CUdevice home)
 	if (!cu.p_cuMemAddressReserve(&at, GRAIN_BYTES, 0, 0, 0)) {
 		if (!cu.p_cuMemMap(at, GRAIN_BYTES, 0, handle, 0)) {
 			if (!cu.p_cuMemSetAccess(at, GRAIN_BYTES, access, n))
-				shared.at = at;
+				own_add(&shared, shared.at = at);
 			else
 				cu.p_cuMemUnmap(at, GRAIN_BYTES);
 		}

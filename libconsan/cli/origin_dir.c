@@ -71,23 +71,32 @@ static char *absolute(char *dir)
 	return real;
 }
 
-char *open_origin(const struct options *o, const char *dir)
+/* The store of all runs; NULL: there is none. why: the reason, if it is one to be told. */
+static char *open_lasting(const struct options *o, struct consan_err *why)
 {
-	struct consan_err e = { 0 };
 	char *origin = NULL;
-	bool lasting;
+	bool made;
 
 	if (!*o->code_cache)
 		origin = origin_default_dir();
 	else if (strcmp(o->code_cache, "none"))
 		origin = base_strdup(o->code_cache);
-	if (origin && !origin_make_dir(origin, &e)) {
-		if (*o->code_cache)
-			print_error("--code-cache: %s; what is compiled is remembered for this run only", e.text);
-		free(origin);
-		origin = NULL;
-	}
-	lasting = origin;
+	if (!origin)
+		return NULL;
+	/* a home that cannot be written is nothing new */
+	made = origin_make_dir(origin, *o->code_cache ? why : NULL);
+	if (made && origin_trusts(origin, why))
+		return origin;
+	free(origin);
+	return NULL;
+}
+
+char *open_origin(const struct options *o, const char *dir, bool *kept, struct consan_err *why)
+{
+	char *origin = open_lasting(o, why);
+	const bool lasting = origin;
+
+	*kept = lasting;
 	if (!lasting) {
 		origin = own_dir(dir, "origin");
 		origin_make_dir(origin, NULL);

@@ -170,6 +170,7 @@ static int run_and_report(struct run *r)
 	struct text unseen = { 0 };
 	struct consan_err e = { 0 };
 	int status;
+	bool kept;
 
 	if (!launcher_shard(&r->options, &r->shard))
 		return EXIT_USAGE;
@@ -195,7 +196,10 @@ static int run_and_report(struct run *r)
 	}
 	if (!make_dir(r))
 		return EXIT_INTERNAL;
-	r->origin = open_origin(&r->options, r->dir);
+	r->origin = open_origin(&r->options, r->dir, &kept, &e);
+	if (e.code)
+		text_printf(&r->remarks, "the code cache is not used, and what is compiled is remembered for this run "
+			"only: %s\n", e.text);
 	absolute_paths(&r->options);
 	clear_saved(&r->options);
 	remove_reports(&r->options);
@@ -226,6 +230,9 @@ static int replay(struct run *r)
 /* --gpu-prepare: the arguments are files. */
 static int prepare(struct run *r)
 {
+	struct consan_err why = { 0 };
+	bool kept;
+
 	r->lib = library_dir();
 	if (!r->lib)
 		return EXIT_INTERNAL;
@@ -234,7 +241,11 @@ static int prepare(struct run *r)
 	r->options.backend = OPT_BACKEND_GPU; /* no driver is needed */
 	if (!make_dir(r))
 		return EXIT_INTERNAL;
-	r->origin = open_origin(&r->options, r->dir);
+	r->origin = open_origin(&r->options, r->dir, &kept, &why);
+	if (!kept) {
+		print_error("--gpu-prepare: there is no code cache to fill%s%s", why.code ? ": " : "", why.text);
+		return EXIT_USAGE;
+	}
 	return prepare_files(&r->options, r->lib, r->argv) ? 0 : EXIT_INTERNAL;
 }
 

@@ -76,8 +76,9 @@ bool prepare_files(const struct options *o, const char *lib, char **file);
 /* ---- the store of PTX (origin_dir.c) ---- */
 
 /* Creates the folder that the options want, or else one in `dir`, and names it in the environment,
- * so before the fork. Returns it; the caller passes it to close_origin(). */
-char *open_origin(const struct options *o, const char *dir);
+ * so before the fork. *kept: it is the one that the options want; *why: set if they want one that cannot be
+ * used. Returns the folder; the caller passes it to close_origin(). */
+char *open_origin(const struct options *o, const char *dir, bool *kept, struct consan_err *why);
 void close_origin(const struct options *o, const char *dir, char *origin); /* NULL is fine */
 
 /* ---- the progress line (display.c) ---- */

@@ -146,7 +146,7 @@ static int open_session(void)
 	consan_on_stack(device.c, host_stack);
 	device.pid = getpid();
 	consan_on_pause(device.c, &(struct consan_outside){ engine_pause, engine_alone, device_runtime_call,
-		leave_flag });
+		leave_flag, engine_begun });
 	hint_architectures(device.c);
 	/* runs before the functions of the program that were registered before its first call */
 	atexit(finish);

@@ -323,12 +323,12 @@ CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext 
 static int end(CUmemorytype type, const void *at_host, CUdeviceptr at_device, CUarray array,
 	const size_t at[3], size_t pitch, size_t rows, const CUDA_MEMCPY3D *p, struct place *to)
 {
-	char *base;
+	const uintptr_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)at_host : (uintptr_t)at_device;
 
 	if (type == CU_MEMORYTYPE_ARRAY)
 		return array_place(array, at[0], at[1], at[2], p->WidthInBytes, p->Height, p->Depth, to);
-	base = type == CU_MEMORYTYPE_HOST ? (char *)at_host : host(at_device);
-	*to = (struct place){ base + (at[2] * rows + at[1]) * pitch + at[0], pitch, pitch * rows };
+	/* as a number: the program may pass NULL and any offset */
+	*to = (struct place){ (char *)(base + (at[2] * rows + at[1]) * pitch + at[0]), pitch, pitch * rows };
 	return 0;
 }
 

@@ -17,7 +17,7 @@ enum {
 /* Can the function jump to the island's next slot? */
 static bool reaches(const struct island *island, const uint8_t *function)
 {
-	int64_t distance = island->at + island->used - (function + JUMP);
+	const int64_t distance = (int64_t)((uintptr_t)island->at + island->used - ((uintptr_t)function + JUMP));
 
 	return island->at && island->used + SLOT <= ISLAND && (int32_t)distance == distance;
 }

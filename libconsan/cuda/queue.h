@@ -35,7 +35,7 @@ struct task {
 	uint64_t number;             /* in the order of issue, from 1 */
 	unsigned refs;
 	enum task_state state;
-	bool counted;                /* a launch: by consan_issued() */
+	bool counted;                /* a launch: by consan_issued(), until it begins */
 	bool started;                /* a launch: all of it that a completion event waits for */
 	bool needed;                 /* a thread of the host waits for it */
 	const void *waiter;          /* the wait that needs it: its thread may run it */
@@ -143,6 +143,7 @@ void engine_still(void (*call)(void *user), void *user);
 
 /* The task whose operation this thread runs; NULL: none. */
 struct task *engine_running(void);
+bool engine_begun(void); /* for consan_on_pause() */
 
 /* ---- suspend.c; for consan_on_pause() ---- */
 

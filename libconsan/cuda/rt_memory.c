@@ -232,7 +232,7 @@ static int side(cudaArray_t array, const struct cudaPitchedPtr *p, struct cudaPo
 		return cudaErrorInvalidValue;
 	if (array)
 		return array_place(array, at.x * element, at.y, at.z, e.width * element, e.height, e.depth, to);
-	*to = (struct place){ (char *)p->ptr + at.z * p->pitch * p->ysize + at.y * p->pitch + at.x,
+	*to = (struct place){ (char *)((uintptr_t)p->ptr + at.z * p->pitch * p->ysize + at.y * p->pitch + at.x),
 		p->pitch, p->pitch * p->ysize };
 	return 0;
 }

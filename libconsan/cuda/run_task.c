@@ -20,6 +20,15 @@ struct task *engine_running(void)
 	return running;
 }
 
+bool engine_begun(void)
+{
+	const bool counted = running && running->counted;
+
+	if (counted)
+		running->counted = false;
+	return counted;
+}
+
 /* After a fault nothing runs any more, but the host must not wait forever. */
 static int run_unless_broken(int device, const struct op *op, struct order_op *order)
 {

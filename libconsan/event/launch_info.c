@@ -47,12 +47,13 @@ void cluster_ctaid(const struct cluster_info *c, unsigned rank, uint32_t id[3])
 
 void launch_symbol(const struct launch_info *l, uint64_t addr, bool mbarrier, char *out, size_t n)
 {
-	const struct ev_symbol *s = l->symbols, *end = s + l->nsymbols;
+	const struct ev_symbol *s = NULL;
 	uint64_t at;
 
-	while (s < end && (addr < s->addr || addr - s->addr >= s->bytes))
-		s++;
-	if (s == end) {
+	for (size_t i = 0; i < l->nsymbols && !s; i++)
+		if (addr >= l->symbols[i].addr && addr - l->symbols[i].addr < l->symbols[i].bytes)
+			s = &l->symbols[i];
+	if (!s) {
 		snprintf(out, n, "%s", "");
 		return;
 	}

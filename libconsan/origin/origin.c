@@ -23,11 +23,30 @@ static const char *const suffix_of[] = { [ORIGIN_CODE] = ".code.zst",
 #define PTX_MAX (UINT64_C(1) << 31)
 enum { FRAME_HEAD = 18, CHECKSUM = 4 }; /* bytes; the most of a frame's head */
 
+#define MAY_WRITE "%s: others may write to it (mode %04o), and what it holds is executed; `chmod go-w' makes it usable"
+#define NOT_OURS "%s: it is another user's, and what it holds is executed"
+
+/* In a sticky folder others can add files, which are not read, but replace none of ours. Who can write to
+ * the folder above can put another folder there, which is theirs. */
+bool origin_trusts(const char *dir, struct consan_err *e)
+{
+	struct stat st;
+
+	if (stat(dir, &st))
+		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", dir, strerror(errno));
+	if (st.st_uid && st.st_uid != geteuid())
+		return err_set(e, CONSAN_ERR_IO, 0, 0, NOT_OURS, dir);
+	if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+		return err_set(e, CONSAN_ERR_IO, 0, 0, MAY_WRITE, dir, st.st_mode & 07777);
+	return true;
+}
+
+/* NULL: no store, or one that is not used */
 static const char *folder(void)
 {
 	const char *dir = base_environ(ORIGIN_ENV);
 
-	return dir && *dir ? dir : NULL;
+	return dir && *dir && origin_trusts(dir, NULL) ? dir : NULL;
 }
 
 /* The path of a cubin's entry; NULL: no store, or no cubin. */
@@ -65,7 +84,7 @@ static void write_entry(const char *path, const char *packed, size_t n)
 	bool good;
 	int fd;
 
-	text_printf(&temporary, "%s/" TEMPORARY, folder());
+	text_printf(&temporary, "%.*s/" TEMPORARY, (int)(strrchr(path, '/') - path), path);
 	fd = mkostemp(temporary.at, O_CLOEXEC);
 	if (fd >= 0) {
 		good = write_all(fd, packed, n);
@@ -143,14 +162,14 @@ static char *unpack(const struct text *packed, size_t *n)
 	return ptx;
 }
 
-/* A file that others put there is not read, as what it holds is executed in the program's name; nor is
- * one that could block. */
+/* A file that others put there, or can change, is not read, as what it holds is executed in the program's
+ * name; nor is one that could block. */
 static bool trusted(int fd)
 {
-	struct stat is, dir;
+	struct stat is;
 
-	return !fstat(fd, &is) && S_ISREG(is.st_mode) && (is.st_uid == geteuid() || !is.st_uid
-		|| (!stat(folder(), &dir) && is.st_uid == dir.st_uid));
+	return !fstat(fd, &is) && S_ISREG(is.st_mode) && (is.st_uid == geteuid() || !is.st_uid)
+		&& !(is.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* A file that is longer than what we write for its contents is damaged, and could be of any length. */
@@ -260,7 +279,7 @@ bool origin_make_dir(const char *dir, struct consan_err *e)
 		if (here && here != '/')
 			continue;
 		*p = 0;
-		if (mkdir(path, 0777) && errno != EEXIST)
+		if (mkdir(path, 0700) && errno != EEXIST)
 			error = errno;
 		*p = here;
 		if (!here)

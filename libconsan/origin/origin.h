@@ -10,7 +10,8 @@
 
 #include "libconsan/base/base.h"
 
-/* The environment variable with the folder; unset or empty: there is no store. */
+/* The environment variable with the folder; unset or empty, or a folder that others can write: there is no
+ * store. */
 #define ORIGIN_ENV "CONSAN_ORIGIN_DIR"
 
 /* Remembers that the cubin was made from this PTX. Replaces an earlier entry: the last PTX that
@@ -39,8 +40,11 @@ void *origin_get_named(const void *name, size_t nname, enum origin_kind kind, si
 /* The folder for the store of all runs, $XDG_CACHE_HOME/consan or ~/.cache/consan, with the version
  * of the format; free() it. NULL: neither $XDG_CACHE_HOME nor $HOME is set. */
 char *origin_default_dir(void);
-/* Creates the folder and those above it. False: CONSAN_ERR_IO in *e. */
+/* Creates the folder and those above it, for this user alone. False: CONSAN_ERR_IO in *e. */
 bool origin_make_dir(const char *dir, struct consan_err *e);
+/* Is the folder's content only of this user and root? False: why is in *e, CONSAN_ERR_IO; such a folder is
+ * neither read nor written by the functions above. */
+bool origin_trusts(const char *dir, struct consan_err *e);
 /* Removes the entries that were not used for the longest time until at most `most` bytes are left;
  * 0 removes all, and the folder. Only files with the names of entries are touched. */
 void origin_trim(const char *dir, uint64_t most);

@@ -131,8 +131,9 @@ char *fatbin_unpack(const struct fatbin_image *image, size_t *n, struct consan_e
 
 	if (image->unpacked >= UNPACKED_MAX || image->bytes >= UNPACKED_MAX
 			|| image->unpacked / FACTOR_MAX > image->bytes) {
-		err_set(e, CONSAN_ERR_FATBIN, 0, 0, "an image claims to be %llu bytes long",
-			(unsigned long long)image->unpacked);
+		err_set(e, CONSAN_ERR_FATBIN, 0, 0, "an image of %llu bytes claims to unpack to %llu, which is more than "
+			"2 GiB or %u times as much", (unsigned long long)image->bytes,
+			(unsigned long long)image->unpacked, FACTOR_MAX);
 		return NULL;
 	}
 	/* not base_alloc: the size comes from the file */

@@ -138,17 +138,44 @@ static bool may_check(const struct consan *c, const char *kernel, const char *de
 	return options_wants(&c->opt, kernel, demangled) && (!c->opt.regions || c->in_region);
 }
 
-bool session_wants(struct consan *c, const char *kernel, const char *demangled)
+/* Which of the launches that match, from the next one on, are to be checked? */
+static struct results_next next_of(const struct consan *c)
 {
 	const struct options *o = &c->opt;
+	const uint64_t skip = c->matched < o->launch_skip ? o->launch_skip - c->matched : 0;
+	const uint64_t left = o->launch_count > c->checked ? o->launch_count - c->checked : 0;
+	const uint64_t most = o->launch_count ? left : UINT64_MAX;
+	uint64_t at;
+
+	if (!c->shards)
+		return (struct results_next){ skip, 1, most };
+	at = (c->matched + skip) % c->shards + 1; /* of the first that is not skipped */
+	return (struct results_next){ skip + (c->shard + c->shards - at) % c->shards, c->shards, most };
+}
+
+void session_tell_next(struct consan *c)
+{
+	const struct results_next next = next_of(c);
+
+	results_next(c->records, &next);
+}
+
+bool session_wants(struct consan *c, const char *kernel, const char *demangled)
+{
+	struct results_next next;
 
 	if (!may_check(c, kernel, demangled))
 		return false;
-	if (c->matched++ < o->launch_skip)
-		return false;
-	if (c->shards && (c->matched - 1) % c->shards + 1 != c->shard)
-		return false;
-	return !o->launch_count || c->checked < o->launch_count;
+	next = next_of(c);
+	c->matched++;
+	session_tell_next(c);
+	return !next.skip && next.most;
+}
+
+void session_begun(struct consan *c)
+{
+	if (c->outside.begun && c->outside.begun())
+		results_over(c->records);
 }
 
 bool consan_issued(struct consan *c, const struct consan_kernel *k)
@@ -620,6 +647,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		if (c->save)
 			event_writer_launch(c->save, &config.launch);
 	}
+	session_begun(c);
 
 	if (checked && c->opt.explore)
 		session_explore(c, l, packed ? packed : l->params, &config, &other);
@@ -657,6 +685,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 		record.status = (char *)status_name[status];
 		results_launch(c->records, &record);
 		c->checked += status != CONSAN_BAD_LAUNCH && status != CONSAN_UNCHECKED;
+		session_tell_next(c);
 	}
 	free(packed);
 	account(c, &config.launch, checked, &r, why);

@@ -426,6 +426,7 @@ void gpu_running_end(struct gpu_running *f)
 	record.status = l->ended ? "ok" : l->fault ? "fault" : "hang";
 	results_launch(c->records, &record);
 	c->checked++;
+	session_tell_next(c);
 	account(c, l, f->func, &f->result, why);
 	for (size_t k = 0; k < f->func->nsymbols; k++)
 		free((char *)f->symbols[k].name);
@@ -511,6 +512,7 @@ uint32_t gpu_wants(struct consan *c, const char *kernel)
 		results_launch(c->records, &(struct result_launch){ .id = number - 1,
 			.kernel = (char *)kernel, .state = LAUNCH_RUNNING });
 	}
+	session_begun(c);
 	pthread_mutex_unlock(&c->launching);
 	free(demangled);
 	return number;

@@ -144,6 +144,10 @@ bool session_take_struct(void *to, size_t size, const void *from, size_t given,
 	struct consan_err *e);
 /* Do the user's filters want this launch? Counts it: to be called once a launch. */
 bool session_wants(struct consan *c, const char *kernel, const char *demangled);
+/* It has begun: it is in the records, or is not to be checked. */
+void session_begun(struct consan *c);
+/* Tells the records which of the launches to come are to be checked. */
+void session_tell_next(struct consan *c);
 enum consan_status session_status(enum exec_status s);
 struct coverage *session_coverage(struct consan *c, const char *kernel);
 /* Updates c->sorted and returns the number of findings. The caller holds the lock. */

@@ -162,6 +162,7 @@ bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 	pthread_mutex_lock(&c->lock);
 	results_close(c->records);
 	c->records = w;
+	session_tell_next(c);
 	pthread_mutex_unlock(&c->lock);
 	return true;
 }

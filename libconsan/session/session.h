@@ -73,8 +73,9 @@ void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 int consan_nvtx(const void *(*get)(uint32_t id), void (*named)(const void *stream, const char *line));
 /* Happens-before of the host API in this session; its findings are the session's. */
 struct order *consan_order(struct consan *c);
-/* A launch of the kernel waits in a queue; then it has ended, or never will begin. However the process ends,
- * the report says how many had not begun. False: the launch is not one to be checked, and not counted. */
+/* A launch of the kernel waits in a queue; then it never will begin (if it does: consan_outside.begun). However
+ * the process ends, the report says how many that were to be checked had not begun. False: the launch is not one
+ * to be checked, and not counted. */
 bool consan_issued(struct consan *c, const struct consan_kernel *k);
 void consan_over(struct consan *c);
 /* consan_launch() of a grid that order_issue() has made an operation. launched: by a kernel: the number
@@ -123,6 +124,9 @@ struct consan_outside {
 	/* Where a handler of a signal says that it does not return to this thread's launch, which is to be
 	 * cut off. */
 	const _Atomic bool *(*cut)(void);
+	/* The launch of this thread begins. Was it counted by consan_issued(), and not by consan_over()? It is no
+	 * longer. */
+	bool (*begun)(void);
 };
 void consan_on_pause(struct consan *c, const struct consan_outside *to);
 /* A race with an operation of another process. */

@@ -7,6 +7,10 @@
 
 #include <criterion/criterion.h>
 
+/* Before a command of a shell: in a build with ASan, its runtime is in the program's process, where it would
+ * make an exit of a signal. */
+#define KEEP_SEGV "ASAN_OPTIONS=handle_segv=0 "
+
 /* Asserts the exit status `is` of a command, and a part of its output unless that is NULL. */
 static inline void expect_ended(const char *words, int is, int status, const char *piece)
 {

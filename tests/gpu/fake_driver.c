@@ -155,6 +155,19 @@ API CUresult cuDeviceGet(CUdevice *d, int k)
 	return k < (int)setting("DRIVER_DEVICES", 1) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
+API CUresult cuDeviceGetCount(int *n)
+{
+	*n = (int)setting("DRIVER_DEVICES", 1);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetP2PAttribute(int *v, CUdevice_P2PAttribute a, CUdevice from, CUdevice to)
+{
+	(void)a;
+	*v = 1;
+	return from != to ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
 API CUresult cuDeviceGetName(char *name, int n, CUdevice d)
 {
 	snprintf(name, (size_t)n, "fake GPU %d", d);
@@ -418,6 +431,12 @@ static CUresult block_range(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
 	struct block *b = block_at(at);
 
+	for (size_t k = 0; k < COUNT(physical); k++)
+		if (physical[k].refs && at - physical[k].mapped < physical[k].bytes) {
+			*base = physical[k].mapped;
+			*bytes = physical[k].bytes;
+			return CUDA_SUCCESS;
+		}
 	if (!b)
 		return CUDA_ERROR_NOT_FOUND;
 	*base = (CUdeviceptr)(uintptr_t)b->at;
@@ -477,6 +496,14 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
 		0 };
 	*h = k;
 	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+API CUdeviceptr fake_memory(unsigned k)
+{
+	if (k < COUNT(block))
+		return (CUdeviceptr)(uintptr_t)block[k].at;
+	k -= COUNT(block);
+	return k < COUNT(physical) && physical[k].refs ? physical[k].mapped : 0;
 }
 
 static CUresult drop_reference(struct physical *p)

@@ -19,8 +19,12 @@ void fake_runtime(const char *name, const char *symbol, bool ends, int error);
 void add_kernel_time(const char *name, uint32_t call);
 /* For the client: the kernel that waits for it may end. */
 void fake_flag(void);
+/* For the client: kernels record a read of this byte of global memory. */
+void fake_touch(CUdeviceptr at);
 /* For the client: how many kernels have begun. */
 unsigned fake_begun(void);
+/* For the client: the k-th of 272 places where device memory can be; 0: there is none. */
+CUdeviceptr fake_memory(unsigned k);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
 void start_recording(const void *params, CUstream s, bool *dead);
 /* The kernels that the next one of the stream comes after, a bit each; and are these over? */

@@ -26,6 +26,7 @@ static struct kernel {
 static unsigned launched, launches; /* kernels: launched; begun */
 static uint64_t over;              /* a bit for each kernel */
 static bool flag;
+static uint64_t touched;           /* what kernels record a read of; 0: they do not */
 
 uint64_t *fake_behind(CUstream s)
 {
@@ -46,6 +47,11 @@ bool fake_over(uint64_t which)
 API void fake_flag(void)
 {
 	__atomic_store_n(&flag, true, __ATOMIC_RELEASE);
+}
+
+API void fake_touch(CUdeviceptr at)
+{
+	touched = at;
 }
 
 API unsigned fake_begun(void)
@@ -114,6 +120,22 @@ static void record(struct kernel *k, uint32_t chunk, uint32_t unit, uint32_t sit
 	at[0] = site << RECORD_SITE_SHIFT | flags;
 }
 
+/* Writes what the chunk has before the end of the kernel. Returns the next unit. */
+static uint32_t fill(struct kernel *k, uint32_t chunk)
+{
+	uint32_t unit = 1;
+
+	if (touched) { /* all lanes, the same address */
+		record(k, chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, (uint32_t)touched);
+		memcpy(in_pool(k, (uint64_t)chunk * RECORD_CHUNK_BYTES + 2 * RECORD_UNIT),
+			(uint32_t[]){ (uint32_t)(touched >> 32), 0, 0, 5 }, RECORD_UNIT);
+		return 3;
+	}
+	for (; unit < 5; unit++)
+		record(k, chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
+	return unit;
+}
+
 /* Does it wait for what DRIVER_END says? */
 static bool waits(const struct kernel *k)
 {
@@ -126,28 +148,28 @@ static bool waits(const struct kernel *k)
 	return end && (!strcmp(end, "hang") || (!strcmp(end, "later") && k->number));
 }
 
-/* Site 1 is a load from shared memory, site 2 the end of the kernel. */
+/* Site 1 is a load from shared memory, or of fake_touch(), site 2 the end of the kernel. */
 static void *run(void *user)
 {
 	const unsigned long long n = setting("DRIVER_CHUNKS", 0);
 	const char *end = getenv("DRIVER_END");
 	struct kernel *of = user;
-	uint32_t chunk = 0;
+	uint32_t chunk = 0, unit = 1;
 
 	while (!fake_over(of->after))
 		usleep(100);
 	__atomic_add_fetch(&launches, 1, __ATOMIC_ACQ_REL);
 	for (unsigned long long k = 0; k < n; k++) {
 		chunk = next_chunk(of, chunk);
-		for (uint32_t unit = 1; chunk && unit < 5; unit++)
-			record(of, chunk, unit, 1, RECORD_AFFINE | RECORD_STRIDE_BIAS, 1024);
+		if (chunk)
+			unit = fill(of, chunk);
 	}
 	while (waits(of))
 		usleep(100);
 	if (end && !strcmp(end, "fault"))
 		*of->dead = true;
 	if (chunk)
-		record(of, chunk, 5, 2, 0, 0);
+		record(of, chunk, unit, 2, 0, 0);
 	close_chunk(of, chunk);
 	__atomic_or_fetch(&over, 1ull << of->number, __ATOMIC_ACQ_REL);
 	return NULL;

@@ -2,6 +2,7 @@
  * `replay_client KERNEL [CTAS]`. What a report has of its kernels comes from their replay on the CPU. */
 #include "client.h"
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,12 +48,69 @@ static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
 	/* its parameter is the complement of an address */
 	".visible .entry stray(.param .u64 p)\n{\n"
 	"\t.reg .b64 %rd<8>;\n\t.reg .b32 %r<8>;\n"
-	"\tld.param.u64 %rd1, [p];\n\tnot.b64 %rd1, %rd1;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n";
+	"\tld.param.u64 %rd1, [p];\n\tnot.b64 %rd1, %rd1;\n\tst.global.u32 [%rd1], 1;\n\tret;\n}\n"
+	".visible .entry reads(.param .u64 p)\n{\n"
+	"\t.reg .b64 %rd<8>;\n\t.reg .b32 %r<8>;\n"
+	"\tld.param.u64 %rd1, [p];\n\tld.global.u8 %r1, [%rd1];\n\tret;\n}\n";
 
 #define BYTES 4096
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Launches a kernel for each allocation of the driver that is not one of the n of the program. */
+static void read_others(CUfunction f, const CUdeviceptr *own, size_t n)
+{
+	CUdeviceptr (*memory)(unsigned) = (CUdeviceptr (*)(unsigned))(intptr_t)dlsym(RTLD_DEFAULT, "fake_memory");
+	uint64_t param = own[0];
+	void *params[] = { &param };
+	unsigned count = 0;
+
+	CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL)); /* consan allocates at the first one, too */
+	CHECK(cuCtxSynchronize());
+	for (unsigned k = 0; k < 272; k++) {
+		bool ours = !(param = memory(k));
+
+		for (size_t i = 0; i < n; i++)
+			ours |= param == own[i];
+		if (ours)
+			continue;
+		CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+		CHECK(cuCtxSynchronize());
+		count++;
+	}
+	printf("others: %s\n", count >= 8 ? "many" : "few");
+}
+
+/* Reads consan's memory behind an allocation of the program, as a wrong index does. */
+static void read_neighbour(CUfunction f)
+{
+	CUdeviceptr (*memory)(unsigned) = (CUdeviceptr (*)(unsigned))(intptr_t)dlsym(RTLD_DEFAULT, "fake_memory");
+	void (*touch)(CUdeviceptr) = (void (*)(CUdeviceptr))(intptr_t)dlsym(RTLD_DEFAULT, "fake_touch");
+	CUdeviceptr own[16], near = 0;
+	uint64_t param;
+	void *params[] = { &param };
+
+	for (unsigned i = 0; i < COUNT(own); i++)
+		CHECK(cuMemAlloc(&own[i], BYTES));
+	for (unsigned k = 0; k < 272; k++)
+		for (unsigned i = 0; i < COUNT(own); i++) {
+			const uint64_t behind = memory(k) - own[i];
+			bool ours = false;
+
+			for (unsigned j = 0; j < COUNT(own); j++)
+				ours |= memory(k) == own[j];
+			if (!ours && behind > BYTES && behind < BYTES + (48 << 10))
+				near = memory(k);
+		}
+	printf("neighbour: %s\n", near ? "yes" : "no");
+	touch(near);
+	param = own[0];
+	CHECK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuCtxSynchronize());
+}
 
 int main(int argc, char **argv)
 {
+	const bool others = argc > 1 && !strcmp(argv[1], "others"), neighbour = argc > 1 && !strcmp(argv[1], "neighbour");
 	const unsigned ctas = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
 	static char before[BYTES];
 	uint32_t first[4] = { 42 };
@@ -72,7 +130,11 @@ int main(int argc, char **argv)
 	CHECK(cuInit(0));
 	CHECK(cuCtxCreate(&c, NULL, 0, 0));
 	CHECK(cuModuleLoadData(&m, text));
-	CHECK(cuModuleGetFunction(&f, m, argv[1]));
+	CHECK(cuModuleGetFunction(&f, m, others || neighbour ? "reads" : argv[1]));
+	if (neighbour) {
+		read_neighbour(f);
+		return 0;
+	}
 	CHECK(cuMemAlloc(&list, BYTES));
 	CHECK(cuMemAlloc(&data, BYTES));
 	CHECK(cuMemAlloc(&unused, BYTES));
@@ -81,6 +143,10 @@ int main(int argc, char **argv)
 	CHECK(cuModuleGetGlobal(&variable, &bytes, m, "root"));
 	CHECK(cuMemcpyHtoDAsync(variable, &data, sizeof data, NULL));
 	CHECK(cuMemcpyDtoHAsync(before, data, BYTES, NULL));
+	if (others) {
+		read_others(f, (CUdeviceptr[]){ list, data, unused }, 3);
+		return 0;
+	}
 	param = strcmp(argv[1], "stray") ? list : ~(uint64_t)unused;
 	CHECK(cuLaunchKernel(f, ctas, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
 	CHECK(cuCtxSynchronize());

@@ -9,10 +9,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x32306576696c6e63) /* "cnlive02" */
+#define MAGIC UINT64_C(0x33306576696c6e63) /* "cnlive03" */
 
 struct results_live {
 	uint64_t magic, session, lost, issued;
+	struct results_next next;  /* atomic */
 	struct { uint64_t id, done, whole; } launch[64]; /* id: the launch + 1, 0: none; atomic */
 };
 
@@ -121,6 +122,24 @@ void live_over(struct results_live *v)
 		__atomic_sub_fetch(&v->issued, 1, __ATOMIC_RELAXED);
 }
 
+void live_next(struct results_live *v, const struct results_next *next)
+{
+	if (!v)
+		return;
+	__atomic_store_n(&v->next.skip, next->skip, __ATOMIC_RELAXED);
+	__atomic_store_n(&v->next.every, next->every, __ATOMIC_RELAXED);
+	__atomic_store_n(&v->next.most, next->most, __ATOMIC_RELAXED);
+}
+
+/* How many of n launches that wait were to be checked; running: those that are not in next->most yet. */
+static uint64_t wanted(const struct results_next *next, uint64_t n, uint64_t running)
+{
+	const uint64_t most = next->most > running ? next->most - running : 0;
+	const uint64_t all = n > next->skip ? (n - next->skip - 1) / next->every + 1 : 0;
+
+	return all < most ? all : most;
+}
+
 bool live_read(const char *path, struct live_left *to)
 {
 	struct results_live v = { 0 };
@@ -139,7 +158,6 @@ bool live_read(const char *path, struct live_left *to)
 		to->launch[to->n].done = v.launch[i].done;
 		to->launch[to->n++].whole = v.launch[i].whole;
 	}
-	/* those that run were issued, too */
-	to->waiting = whole && v.issued > to->n ? v.issued - to->n : 0;
+	to->waiting = whole && v.next.every ? wanted(&v.next, v.issued, to->n) : v.issued;
 	return whole;
 }

@@ -1,13 +1,12 @@
 /* live: what is known of the launches that run, in a page of a file next to the records of a process.
  * The process counts the clusters that have ended in it, so that the number is known however the
- * process ends; the launches that were issued and wait in a queue, which have no record yet; and the records
- * that could not be written, as on a full disk. The page is allocated
- * at once: a full disk does not matter later. */
+ * process ends; the launches that were issued and wait in a queue, which have no record yet, and which of them are to be
+ * checked; and the records that could not be written, as on a full disk. The page is allocated at once: a full
+ * disk does not matter later. */
 #ifndef CONSAN_RESULTS_LIVE_H
 #define CONSAN_RESULTS_LIVE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "results.h"
 
 struct results_live;
 /* The page of the record file `path`, of a session (append.h). NULL: it cannot be created. */
@@ -24,12 +23,13 @@ void live_cluster(struct results_live *v, uint32_t launch);
 void live_end(struct results_live *v, uint32_t launch);
 void live_lost(struct results_live *v);
 void live_issued(struct results_live *v);
-void live_over(struct results_live *v); /* one of these has ended, or never will begin */
+void live_over(struct results_live *v); /* one of these has begun, or never will */
+void live_next(struct results_live *v, const struct results_next *next);
 
 /* What was left of the page of the record file `path`. False: nothing. */
 struct live_left {
 	uint64_t session, lost;
-	uint64_t waiting;           /* launches that had not begun */
+	uint64_t waiting;           /* launches that had not begun and were to be checked */
 	struct { uint32_t launch; uint64_t done, whole; } launch[64];
 	unsigned n;
 };

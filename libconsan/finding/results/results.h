@@ -90,10 +90,14 @@ void results_close(struct results_writer *w); /* w may be NULL, as below */
  * record with the same id replaces the earlier one; a finding with seen == 0 removes it. */
 void results_process(struct results_writer *w, const char *program, const char *device);
 void results_launch(struct results_writer *w, const struct result_launch *l);
-/* A launch that may be checked waits in a queue; it has ended, or never will begin. Those that wait when the
+/* A launch that may be checked waits in a queue; it has begun, or never will. Those that wait when the
  * process ends were not checked. Not for launches of a forked child. */
 void results_issued(struct results_writer *w);
 void results_over(struct results_writer *w);
+/* Which of these are to be checked, in the order in which they begin from now on: not the first `skip`, then
+ * one in `every`, not 0, at most `most`, from which launches that run are not subtracted. Without it, all. */
+struct results_next { uint64_t skip, every, most; };
+void results_next(struct results_writer *w, const struct results_next *next);
 void results_cluster(struct results_writer *w, uint32_t launch); /* one of its clusters has ended */
 void results_finding(struct results_writer *w, uint32_t id, const struct finding *f);
 void results_coverage(struct results_writer *w, const struct coverage *c);

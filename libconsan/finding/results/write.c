@@ -299,6 +299,11 @@ void results_over(struct results_writer *w)
 	live_over(own_page(w));
 }
 
+void results_next(struct results_writer *w, const struct results_next *next)
+{
+	live_next(own_page(w), next);
+}
+
 void results_cluster(struct results_writer *w, uint32_t launch)
 {
 	if (w)

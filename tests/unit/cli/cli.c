@@ -109,6 +109,28 @@ Test(cli, checked_files_are_left_alone)
 	cr_assert_str_eq(output, "log\nold\n");
 }
 
+/* A code cache in which others can put code is not used, which is said in a line; nor can it be filled. */
+Test(cli, code_cache_of_others)
+{
+	const char *const how = "unset CONSAN_OPTIONS; d=$(mktemp -d) && mkdir -p $d/consan/origin-1 && cd $d/consan && "
+		"chmod %s origin-1 && XDG_CACHE_HOME=$d %s/consan-run --allow-unchecked --prefix= %s 2>&1; "
+		"echo $?; ls origin-1; rm -r $d";
+	static const char *const cache[] = { "", "--code-cache=origin-1" };
+
+	for (size_t k = 0; k < ARRAY_SIZE(cache); k++) {
+		char words[100];
+
+		snprintf(words, sizeof words, "%s true", cache[k]);
+		cr_assert_eq(shell(how, "777", build_dir(), words), 0);
+		cr_expect(has("remark: the code cache is not used") && has("\n0\n"), "%s: %s", words, output);
+		cr_assert_eq(shell(how, "755", build_dir(), words), 0);
+		cr_expect(!has("code cache") && has("\n0\n"), "%s: %s", words, output);
+		snprintf(words, sizeof words, "--gpu-prepare --arch=sm_90a %s /dev/null", cache[k]);
+		cr_assert_eq(shell(how, "777", build_dir(), words), 0);
+		cr_expect(has("--gpu-prepare: ") && has("origin-1: ") && has("\n64\n"), "%s: %s", words, output);
+	}
+}
+
 /* The command line overrides the environment, which overrides the nearest file. */
 Test(cli, options_from_elsewhere)
 {

@@ -10,7 +10,7 @@
 
 static int run(const char *words)
 {
-	return shell("cd %s/tests/cuda && COLUMNS=400 exec " LIMITED "../../consan-run %s 2>&1 </dev/null",
+	return shell("cd %s/tests/cuda && COLUMNS=400 " KEEP_SEGV "exec " LIMITED "../../consan-run %s 2>&1 </dev/null",
 		build_dir(), words);
 }
 
@@ -101,6 +101,26 @@ Test(ends, queued, .timeout = TEST_LIMIT)
 	expect("--error-exitcode=0 ./ends exec main queued", 6, "NOT CHECKED: what was not seen");
 	/* not one that is to be checked */
 	expect("--error-exitcode=0 --kernel-name=kns=racy ./ends kill main queued", 137, "1 of 1 kernel checked\n");
+}
+
+/* What is not to be checked is not missed: of what waits in the queue, and of what runs. */
+Test(ends, queued_and_excluded, .timeout = TEST_LIMIT)
+{
+	static const struct { const char *option, *when; bool missed; } row[] = {
+		{ "", "queued", true }, { "--launch-count=1", "queued", false }, { "--launch-count=2", "queued", true },
+		{ "--launch-skip=1", "queued", true }, { "--launch-skip=2", "queued", false },
+		{ "--shard=1/2", "queued", false }, { "--shard=2/2", "queued", true },
+		{ "--launch-skip=2", "during", false },
+	};
+	static const char *const backends[] = { "cpu", "gpu-emulated" };
+	char words[128];
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(row); i++) {
+		snprintf(words, sizeof words, "--backend=%s --error-exitcode=0 --allow-unchecked %s ./ends kill main %s",
+			backends[i % 2], row[i / 2].option, row[i / 2].when);
+		expect(words, 137, "SUMMARY");
+		cr_assert_eq(has(output, "had not begun when"), row[i / 2].missed, "%s\n%s", words, output);
+	}
 }
 
 /* A launch by the handler of a signal that interrupted a launch. */

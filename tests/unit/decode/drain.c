@@ -29,10 +29,16 @@ static struct record_head *head_of(const struct simulation *p)
 	return (void *)p->pool;
 }
 
+static size_t pool_bytes(uint32_t chunks)
+{
+	return RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4);
+}
+
 static const void *peek(void *user, uint64_t at, size_t bytes)
 {
 	const struct simulation *p = user;
 
+	cr_assert_leq(at + bytes, pool_bytes(p->chunks));
 	return memcpy(p->stage, p->pool + at, bytes);
 }
 
@@ -84,7 +90,7 @@ static void begin(struct simulation *p, uint32_t chunks, uint32_t nctas, uint32_
 
 	memcpy(c.word, word, sizeof word);
 	*p = (struct simulation){ .chunks = chunks, .clock = 1 };
-	p->pool = base_alloc(RECORD_RING_AT(chunks) + RECORD_MARKS_AT + 4 * ((size_t)chunks + 4));
+	p->pool = base_alloc(pool_bytes(chunks));
 	p->stage = base_alloc((size_t)DRAIN_CHUNKS * RECORD_CHUNK_BYTES);
 	*head_of(p) = (struct record_head){ .next = 1, .wait_cycles = RECORD_WAIT_CYCLES };
 	way = access_to(p);
@@ -476,5 +482,55 @@ Test(drain, pending_wgmma)
 	cr_expect_gt(went_without, 200 * p.chunks - 1);
 	cr_expect_neq(head_of(&p)->wait_cycles, 0, "no lane gave up");
 	cr_expect_eq(head_of(&p)->dropped, 0);
+	end(&p);
+}
+
+/* ---- damage ---- */
+
+/* A chunk names no CTA of the grid, and its lane exits. */
+Test(drain, no_such_cta)
+{
+	const uint32_t damaged[] = { 3, 4, 1u << 20, UINT32_MAX };
+
+	for (size_t k = 0; k < ARRAY_SIZE(damaged); k++) {
+		struct simulation p;
+		struct lane l = { .cta = damaged[k] };
+		struct drained r;
+
+		begin(&p, 8, 3, 1, true, 100000);
+		for (unsigned i = 0; i < 100 && !l.gone; i++)
+			step(&p, &l, 7, 10);
+		cr_assert(l.gone);
+		for (unsigned i = 0; i < 4; i++) { /* all marks are read more than once */
+			head_of(&p)->next = 8 + i;
+			drain_turn(p.drain);
+		}
+		r = ended(&p, true);
+		cr_expect_eq(r.n, 7u, "%u", r.n);
+		cr_expect_eq(r.retired, 2u, "%u", r.retired); /* of three that recorded nothing */
+		end(&p);
+	}
+}
+
+/* The number of draws becomes less while the marks are read in parts. */
+Test(drain, fewer_draws)
+{
+	struct simulation p;
+	uint32_t *mark;
+	struct drained r;
+
+	begin(&p, 10000, 1, 1, false, 100000);
+	mark = (uint32_t *)(void *)(p.pool + RECORD_RING_AT(p.chunks) + RECORD_MARKS_AT);
+	head_of(&p)->wait_cycles = 0; /* so that no chunk is given back */
+	head_of(&p)->next = p.chunks + 1;
+	for (uint32_t k = 0; k < 2 * DRAIN_CHUNKS; k++)
+		mark[k + 2] = 1;
+	cr_assert(drain_turn(p.drain));
+	cr_assert(drain_turn(p.drain));
+	head_of(&p)->next = 7601;
+	mark[2] = 2;
+	cr_expect(drain_turn(p.drain));
+	r = ended(&p, true);
+	cr_expect_eq(r.drained, 2 * DRAIN_CHUNKS + 1u);
 	end(&p);
 }

@@ -545,6 +545,42 @@ Test(results, clusters_of_launches_that_did_not_end)
 	results_free(&r);
 }
 
+/* Killed while launches wait: those that were not to be checked are not missed. */
+Test(results, launches_that_wait)
+{
+	static const struct { unsigned issued, begun, running; struct results_next next; unsigned missed; } row[] = {
+		{ 7, 0, 0, { 0, 0, 0 }, 7 }, { 7, 2, 2, { 0, 1, UINT64_MAX }, 5 }, { 7, 7, 0, { 0, 1, UINT64_MAX }, 0 },
+		{ 7, 0, 0, { 3, 1, UINT64_MAX }, 4 }, { 7, 0, 0, { 7, 1, UINT64_MAX }, 0 }, { 7, 0, 0, { 0, 1, 3 }, 3 },
+		{ 7, 1, 1, { 0, 1, 3 }, 2 }, { 7, 1, 1, { 0, 1, 1 }, 0 }, { 7, 0, 0, { 1, 3, UINT64_MAX }, 2 },
+		{ 7, 0, 0, { 0, 3, UINT64_MAX }, 3 }, { 7, 0, 0, { 6, 1, 3 }, 1 },
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(row); k++) {
+		struct result_launch l = { .kernel = (char *)"_Z1kv", .state = LAUNCH_RUNNING };
+		struct results_writer *w = create();
+		struct results r = { 0 };
+		struct consan_err e = { 0 };
+		char words[100];
+
+		if (row[k].next.every)
+			results_next(w, &row[k].next);
+		for (unsigned i = 0; i < row[k].issued; i++)
+			results_issued(w);
+		for (unsigned i = 0; i < row[k].begun; i++)
+			results_over(w);
+		for (; l.id < row[k].running; l.id++)
+			results_launch(w, &l);
+		cr_assert(results_read(&r, path, &e), "%s", e.text);
+		snprintf(words, sizeof words, "%u launch%s issued, but had not begun", row[k].missed,
+			row[k].missed == 1 ? " was" : "es were");
+		cr_expect_eq(r.remark.n, row[k].missed != 0, "row %zu", k);
+		cr_expect(!r.remark.n || strstr(r.remark.at[0].text, words), "row %zu: %s", k, r.remark.at[0].text);
+		results_free(&r);
+		results_close(w);
+		remove_path();
+	}
+}
+
 /* A record that does not fit on the disk is missed, even if later ones fit again. */
 Test(results, lost_records_are_counted)
 {

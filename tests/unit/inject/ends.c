@@ -13,7 +13,7 @@ static int driven(const char *env, const char *client)
 	const char *dir = build_dir();
 
 	needs_gpu_mode();
-	return shell("%s DRIVER_CHUNKS=3 COLUMNS=400 %s " LIMITED
+	return shell("%s DRIVER_CHUNKS=3 COLUMNS=400 " KEEP_SEGV "%s " LIMITED
 		"%s/consan-run --backend=gpu --no-global --error-exitcode=0 --allow-unchecked "
 		"%s/tests/gpu/driver_client %s 2>&1 </dev/null", fake_gpu("driver"), env, dir, dir, client);
 }

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int replayed(const char *options, const char *args)
@@ -99,6 +100,29 @@ Test(replay, addresses, .timeout = TEST_LIMIT)
 	RUNS(0, "--gpu-then-cpu", "stray");
 	LACKS("CS903");
 	HAS("in memory that was not copied");
+}
+
+/* A word that is an address of consan's own memory is no pointer to an input: of records, of a counter that
+ * devices share, of the words of sites. */
+Test(replay, memory_of_consan, .timeout = TEST_LIMIT)
+{
+	needs_gpu_mode();
+	setenv("DRIVER_DEVICES", "2", 1);
+	/* CS903 where it lies near an allocation of the program */
+	replayed("--gpu-then-cpu --gpu-then-launches=0 --gpu-drain", "others");
+	HAS("others: many");
+	HAS("in memory that was not copied");
+	HAS("\"replayed_ctas\": 1,"); /* of the first launch, which reads the program's */
+}
+
+/* Nor may a kernel access it, behind an allocation of the program. */
+Test(replay, neighbour_of_consan, .timeout = TEST_LIMIT)
+{
+	needs_gpu_mode();
+	setenv("DRIVER_CHUNKS", "1", 1);
+	RUNS(66, "--gpu-global --gpu-each", "neighbour");
+	HAS("neighbour: yes");
+	HAS("CS903");
 }
 
 /* The kernel never ends, and the user ends the program: what the replay found is reported. There is no

@@ -181,17 +181,20 @@ Test(origin, folders)
 	cr_assert(mkdtemp(dir));
 	cr_assert_eq(chdir(dir), 0);
 	cr_assert(origin_make_dir("a/b/c", &e));
+	cr_assert_eq(shell("stat -c %%a a a/b a/b/c | tr -d '\\n'"), 0);
+	cr_assert_str_eq(output, "700700700", "%s", output);
 	cr_assert_not(origin_make_dir("/proc/none/a", &e));
 	cr_assert_eq(e.code, CONSAN_ERR_IO);
 	end();
 }
 
-/* What others put into the folder is not read, and nothing blocks: a pipe, a link, another user's file, a
- * part of a file, more than a file. */
+/* What others put into the folder is not read, and nothing blocks: a pipe, a link, a file that is another
+ * user's or that others can write, a part of a file, more than a file. */
 Test(origin, hostile, .init = begin, .fini = end, .timeout = TEST_LIMIT)
 {
 	static const char *const act[] = { "rm $f; mkfifo $f", "mv $f x; ln -s x $f", "truncate -s 5 $f",
-		"truncate -s -1 $f", "truncate -s +1T $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f", "chown 65534 $f" };
+		"truncate -s -1 $f", "truncate -s +1T $f", ": >$f", "cp $f x; cat x >>$f", "rm $f; mkdir $f",
+		"chmod g+w $f", "chmod o+w $f", "chown 65534 $f" };
 	const char code[] = "\177ELF\0code";
 	size_t n = 0;
 
@@ -201,6 +204,32 @@ Test(origin, hostile, .init = begin, .fini = end, .timeout = TEST_LIMIT)
 		cr_assert_null(origin_get_named("text", 4, ORIGIN_CODE, &n), "%s", act[k]);
 		shell("cd %s && rm -rf *", dir);
 	}
+}
+
+/* A folder in which others can replace entries is neither read nor written. */
+Test(origin, folder_of_others, .init = begin, .fini = end)
+{
+	static const struct { const char *act; bool used; } how[] = { { "chmod 700", true }, { "chmod 755", true },
+		{ "chmod 777", false }, { "chmod 770", false }, { "chmod 702", false }, { "chmod 1777", true },
+		{ "chown 65534", false } };
+	struct consan_err e = { 0 };
+	char *is;
+	size_t n;
+
+	for (size_t k = 0; k < ARRAY_SIZE(how) - (getuid() != 0); k++) {
+		shell("chmod 700 %s", dir);
+		origin_put_named("text", 4, ORIGIN_CODE, "code", 4);
+		cr_assert_eq(shell("%s %s", how[k].act, dir), 0, "%s", output);
+		is = origin_get_named("text", 4, ORIGIN_CODE, &n);
+		cr_expect_eq(is != NULL, how[k].used, "%s", how[k].act);
+		free(is);
+		origin_put_named("other", 5, ORIGIN_CODE, "code", 4);
+		cr_expect_eq(shell("test $(ls %s | wc -l) = %d", dir, how[k].used ? 2 : 1), 0, "%s", how[k].act);
+		cr_expect_eq(origin_trusts(dir, &e), how[k].used);
+		cr_expect(how[k].used || e.code == CONSAN_ERR_IO);
+		shell("rm -f %s/*", dir);
+	}
+	cr_assert_not(origin_trusts("/proc/none", &e));
 }
 
 /* Two processes write and read the same entry: it is there in full. */
