@@ -143,17 +143,31 @@ static int scopes_at(Dwarf_Die *cu, Dwarf_Addr address, Dwarf_Die **scope)
 	return dwarf_getscopes_die(&inner, scope);
 }
 
+/* The compilation unit of the code at an address. libdw finds it by .debug_aranges, which clang does not
+ * write. */
+static Dwarf_Die *unit_at(Dwfl_Module *m, Dwarf_Addr address, Dwarf_Addr *bias)
+{
+	Dwarf_Die *cu = dwfl_module_addrdie(m, address, bias);
+
+	if (cu)
+		return cu;
+	while ((cu = dwfl_module_nextcu(m, cu, bias)) && dwarf_haspc(cu, address - *bias) <= 0)
+		;
+	return cu;
+}
+
 /* Adds the frame at an address, and those of the functions that it is inlined in. */
 static bool add_lines(struct symbols *s, struct frames *f, Dwfl_Module *m, Dwarf_Addr address, const char *symbol)
 {
-	Dwfl_Line *line = dwfl_module_getsrc(m, address);
-	Dwarf_Addr bias;
-	Dwarf_Die *cu = dwfl_module_addrdie(m, address, &bias), *scope = NULL;
-	int nline, col = 0, nscope;
-	struct site_loc at = { .file = line ? dwfl_lineinfo(line, NULL, &nline, &col, NULL, NULL) : NULL };
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *cu = unit_at(m, address, &bias), *scope = NULL;
+	Dwarf_Line *line = cu ? dwarf_getsrc_die(cu, address - bias) : NULL;
+	int nline = 0, col = 0, nscope;
+	struct site_loc at = { .file = line ? dwarf_linesrc(line, NULL, NULL) : NULL };
 
-	if (!at.file)
+	if (!at.file || dwarf_lineno(line, &nline))
 		return false;
+	dwarf_linecol(line, &col);
 	at.line = (uint32_t)nline;
 	at.col = (uint32_t)col;
 	nscope = scopes_at(cu, address - bias, &scope);

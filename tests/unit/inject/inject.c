@@ -66,6 +66,20 @@ Test(inject, refused_launch, .timeout = TEST_LIMIT)
 	cr_expect_not(says("CS951"), "%s", output);
 }
 
+/* Lines of the host in a program without .debug_aranges, as clang compiles it. */
+Test(inject, lines_without_aranges, .timeout = TEST_LIMIT)
+{
+	const char *dir = build_dir();
+
+	needs_gpu_mode();
+	cr_assert_eq(shell("objcopy -R .debug_aranges %s/tests/gpu/driver_client %s/tests/gpu/no_aranges 2>&1", dir, dir), 0,
+		"%s", output);
+	cr_expect_eq(shell("%s %s/consan-run --backend=gpu --gpu-global=no %s/tests/gpu/no_aranges refused 2>&1",
+		fake_gpu("driver"), dir, dir), 67, "%s", output);
+	SAYS("driver_client.c:");
+	SAYS(" in refused ");
+}
+
 /* The other calls that fail, as on the CPU. */
 Test(inject, failed_calls, .timeout = TEST_LIMIT)
 {
