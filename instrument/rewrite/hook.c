@@ -48,10 +48,16 @@ void hook_load_state(struct text *t, bool polls)
 			"\tld.local.b64 %%cs_seen, [%%cs_at+16];\n");
 }
 
+void hook_forget_ticket(struct text *t)
+{
+	text_printf(t, "\tmov.b32 %%cs_ticket, %%cs_zero;\n");
+}
+
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
 {
-	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_failed, %%cs_zero;\n"
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_failed, %%cs_zero;\n"
 		"\tmov.u32 %%cs_zero, %%lanemask_lt;\n\tshr.u32 %%cs_zero, %%cs_zero, 31;\n");
+	hook_forget_ticket(t);
 	if (polls)
 		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
 	if (state != STATE_PRIVATE)
@@ -297,21 +303,25 @@ static void find_leader(struct text *t)
 		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n");
 }
 
-/* Draws a ticket if the launch uses tickets. The fence is never executed. It makes ptxas keep
- * the atomic, whose result nothing else needs, before the statement that follows. An
- * instruction that ends the thread would do the same, but between a wgmma and its wait ptxas
- * would have to wait for the wgmma before it, and would serialize wgmma. */
+/* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). The
+ * fence is never executed. It makes ptxas keep the atomic, whose result nothing else needs, before the
+ * statement that follows. An instruction that ends the thread would do the same, but between a wgmma and
+ * its wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
-		"\tmov.b32 %%cs_k, 0;\n"
+		"\tmov.b32 %%cs_k, %s;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
-		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
+		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n", h->earlier ? "%cs_ticket" : "0", h->module, h->module);
+	if (h->earlier)
+		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n");
+	text_printf(t,
 		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
+		"\t@%%cs_lead mov.b32 %%cs_ticket, %%cs_k;\n"
 		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
-		"\t@%%cs_q fence.acq_rel.cta;\n", h->module, h->module);
+		"\t@%%cs_q fence.acq_rel.cta;\n");
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -584,24 +594,45 @@ static void record_by_site(struct text *t, const struct hook *h)
 	text_printf(t, "$CSZ%u:\n", h->label);
 }
 
+/* What a function gets and returns of the lane's recording state: the position and the era, and of one that
+ * has a ticket also that. */
+static void state_param(struct text *t, const char *name, const struct hook *h)
+{
+	text_printf(t, ".param .align 8 .b8 %s[%d]", name, h->sync ? 16 : 8);
+}
+
+static void store_state(struct text *t, const char *name, const struct hook *h)
+{
+	text_printf(t, "\tst.param.v2.b32 [%s], {%%cs_pos, %%cs_era};\n", name);
+	if (h->sync)
+		text_printf(t, "\tst.param.b32 [%s+8], %%cs_ticket;\n", name);
+}
+
+static void load_state(struct text *t, const char *name, const struct hook *h)
+{
+	text_printf(t, "\tld.param.v2.b32 {%%cs_pos, %%cs_era}, [%s];\n", name);
+	if (h->sync)
+		text_printf(t, "\tld.param.b32 %%cs_ticket, [%s+8];\n", name);
+}
+
 /* Without its name, so that functions that do the same have the same text. */
 static void print_function(struct text *t, const struct hook *h)
 {
 	const unsigned words = h->words + h->conflict.words;
 
-	text_printf(t, "(.param .b32 consan_site, .param .b64 consan_pos");
+	text_printf(t, "(.param .b32 consan_site, ");
+	state_param(t, "consan_state", h);
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, ", .param .b32 consan_v%u", k);
-	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_site;\n");
+	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_site;\n");
 	hook_registers(t, words);
-	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n"
-		"\tld.param.b64 %%cs_e, [consan_pos];\n"
-		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_e;\n");
+	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n");
+	load_state(t, "consan_state", h);
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
 	record_by_site(t, h);
-	text_printf(t, "\tmov.b64 %%cs_e, {%%cs_pos, %%cs_era};\n"
-		"\tst.param.b64 [consan_next], %%cs_e;\n\tret;\n}\n");
+	store_state(t, "consan_next", h);
+	text_printf(t, "\tret;\n}\n");
 }
 
 /* All that print_function() depends on. Hooks with different keys may have the same function. */
@@ -609,8 +640,8 @@ static struct text key_of(const struct hook *h)
 {
 	struct text key = { 0 };
 
-	text_printf(&key, "%d %u %u %d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
-		h->sync, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->earlier, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
 	if (h->conflict.words)
 		conflict_hash(&key, &h->conflict, 1);
 	return key;
@@ -621,22 +652,29 @@ static bool equal(const struct text *a, const struct text *b)
 	return a->n == b->n && !memcmp(a->at, b->at, a->n);
 }
 
+static void free_code(struct hook_code *c)
+{
+	text_free(&c->returns);
+	text_free(&c->text);
+}
+
 static size_t add_function(struct hook_functions *all, const struct hook *h)
 {
 	struct hook any = *h;
-	struct text t = { 0 };
+	struct hook_code c = { 0 };
 	size_t k = 0;
 
 	any.word = "%cs_site";
 	any.prefix = "%cs_v";
 	any.label = 0;
-	print_function(&t, &any);
-	while (k < all->n && !equal(&all->at[k], &t))
+	state_param(&c.returns, "consan_next", h);
+	print_function(&c.text, &any);
+	while (k < all->n && !equal(&all->at[k].text, &c.text))
 		k++;
 	if (k < all->n)
-		text_free(&t);
+		free_code(&c);
 	else
-		vec_push(all, t);
+		vec_push(all, c);
 	return k;
 }
 
@@ -664,32 +702,35 @@ static void call_function(struct text *t, const struct hook *h)
 	const unsigned words = h->words + h->conflict.words;
 	const size_t k = function_of(h->functions, h);
 
-	text_printf(t, "\t{ .param .b64 consan_next, consan_pos;\n\t.param .b32 consan_site;\n"
-		"\t.reg .b64 %%cs_both;\n\t.reg .b32 %%cs_own;\n");
+	text_printf(t, "\t{ ");
+	state_param(t, "consan_next", h);
+	text_printf(t, ";\n\t");
+	state_param(t, "consan_state", h);
+	text_printf(t, ";\n\t.param .b32 consan_site;\n\t.reg .b32 %%cs_own;\n");
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, "\tor.b32 %%cs_own, %s%u, %%cs_zero;\n"
 			"\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %%cs_own;\n", h->prefix, v, v, v);
-	text_printf(t, "\tst.param.b32 [consan_site], %s;\n"
-		"\tmov.b64 %%cs_both, {%%cs_pos, %%cs_era};\n"
-		"\tst.param.b64 [consan_pos], %%cs_both;\n"
-		"\tcall (consan_next), " NAME "%zu, (consan_site, consan_pos", h->word, k);
+	text_printf(t, "\tst.param.b32 [consan_site], %s;\n", h->word);
+	store_state(t, "consan_state", h);
+	text_printf(t, "\tcall (consan_next), " NAME "%zu, (consan_site, consan_state", k);
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, ", consan_v%u", v);
-	text_printf(t, ");\n\tld.param.b64 %%cs_both, [consan_next];\n"
-		"\tmov.b64 {%%cs_pos, %%cs_era}, %%cs_both;\n\t}\n");
+	text_printf(t, ");\n");
+	load_state(t, "consan_next", h);
+	text_printf(t, "\t}\n");
 }
 
 void hook_functions(struct text *t, const struct hook_functions *all)
 {
 	for (size_t k = 0; k < all->n; k++)
-		text_printf(t, ".func (.param .b64 consan_next) " NAME "%zu%.*s", k, (int)all->at[k].n,
-			all->at[k].at);
+		text_printf(t, ".func (%.*s) " NAME "%zu%.*s", (int)all->at[k].returns.n, all->at[k].returns.at, k,
+			(int)all->at[k].text.n, all->at[k].text.at);
 }
 
 void hook_functions_free(struct hook_functions *all)
 {
 	for (size_t k = 0; k < all->n; k++)
-		text_free(&all->at[k]);
+		free_code(&all->at[k]);
 	for (size_t k = 0; k < all->key.n; k++)
 		text_free(&all->key.at[k].text);
 	vec_free(&all->key);

@@ -6,7 +6,8 @@
 #include "plan.h"
 
 /* The recording state of a lane, in registers of the whole function: "%cs_pos", its next unit
- * in the pool, and "%cs_failed", a bit for each wait that failed since one succeeded. With
+ * in the pool, "%cs_ticket", the ticket that it drew last, or 0 (ticket.h), and "%cs_failed", a bit for
+ * each wait that failed since one succeeded. With
  * polls also "%cs_polled" and "%cs_seen", the site of the strong load that was recorded last
  * and the value loaded. Around calls the state is kept in local memory of the entry, at "%cs_at". */
 enum hook_state {
@@ -15,16 +16,18 @@ enum hook_state {
 				      memory */
 	STATE_PASSED,              /* such a function: the address is its last parameter */
 };
+/* Prints that the lane's last ticket will do for no later record. */
+void hook_forget_ticket(struct text *t);
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state);
 /* Prints the stores of the state before a call or return, and its loads after a call. */
 void hook_save_state(struct text *t, bool polls);
 void hook_load_state(struct text *t, bool polls);
 /* Declares the scratch registers of one block. */
 void hook_registers(struct text *t, unsigned words);
-/* Functions that write records, each from the parameters on, and which of them the hooks seen so far
- * call. */
+/* Functions that write records, each from the parameters on, with what it returns, and which of them the
+ * hooks seen so far call. */
 struct hook_functions {
-	struct text *at;
+	struct hook_code { struct text returns, text; } *at;
 	size_t n, cap;
 	VEC(struct hook_key { struct text text; size_t function; }) key;
 };
@@ -36,6 +39,7 @@ struct hook {
 	unsigned words;
 	const char *prefix;
 	bool sync;
+	bool earlier;              /* sync: a ticket that the lane drew before will do */
 	bool always;               /* a kernel runs only if there is a pool */
 	bool in_place;             /* no function is called */
 	struct hook_functions *functions;

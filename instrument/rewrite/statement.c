@@ -14,6 +14,7 @@
 #include "hook.h"
 #include "inflight.h"
 #include "operands.h"
+#include "ticket.h"
 #include "libconsan/ptx/opcodes.h"
 #include "conflict.h"
 
@@ -41,6 +42,8 @@ static void write_original(struct writer *w, const struct ptx_insn *i)
 	const char *text = w->f->module->text + i->text_at, *at;
 
 	w->inflight = inflight_after(i, w->inflight);
+	if (ticket_ends(i))
+		hook_forget_ticket(&w->out);
 	if (external_statement(&w->out, w->r, w->f, i))
 		return;
 	at = w->r->emulated && i->op == OP_mbarrier_try_wait && i->noperands == 3
@@ -78,6 +81,8 @@ static void write_words(struct writer *w, const struct plan *p, unsigned words, 
 
 	if (p->conflicts)
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
+	h.earlier = p->sync && w->r->site.at[site].phase == PHASE_BEFORE &&
+		ticket_may_be_earlier(w->r->site.at[site].insn);
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);
@@ -459,6 +464,7 @@ static void write_call(struct writer *w, const struct ptx_insn *i)
 	text_printf(&w->out, "\tst.param.b64 [" CALLS_PARAM "_to], %%cs_at;\n");
 	calls_statement(&w->out, w->f, i, CALLS_PARAM "_to");
 	hook_load_state(&w->out, w->polls);
+	hook_forget_ticket(&w->out);
 	text_printf(&w->out, w->polls ? "\tmov.b32 %%cs_polled, 0;\n}\n" : "}\n");
 }
 

@@ -10,7 +10,7 @@ $(BUILD)/tests/unit/inject/graph_order: $(BUILD)/instrument/inject/graph_order.o
 $(BUILD)/tests/unit/inject/ranges: $(BUILD)/instrument/inject/ranges.o
 $(BUILD)/tests/unit/exec/machine: | $(BUILD)/tests/cuda/machine $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
 $(BUILD)/tests/unit/session/fallback: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run $(BUILD)/libconsan-cuda.so
-$(BUILD)/tests/unit/session/schedule: $(addprefix $(BUILD)/tests/cases/harness/,run.o specimen.o)
+$(BUILD)/tests/unit/session/schedule $(BUILD)/tests/unit/rewrite/ticket: $(addprefix $(BUILD)/tests/cases/harness/,run.o specimen.o)
 $(BUILD)/tests/unit/inject/ends $(BUILD)/tests/unit/inject/inject $(BUILD)/tests/unit/inject/operations \
 		$(BUILD)/tests/unit/inject/replay: | $(if $(CUPTI),$(FAKE_DRIVER)) $(BUILD)/consan-run
 $(BUILD)/tests/unit/decode/screen: | $(KERNELS:%=$(BUILD)/%) $(BUILD)/consan-run
