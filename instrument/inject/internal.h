@@ -220,6 +220,8 @@ bool inject_is_spare(const struct inject_pool *pool); /* one of the smaller ones
 /* The counter from which launches draw tickets: one for all contexts whose devices can share it. 0: there is
  * none. */
 CUdeviceptr inject_ticket(const struct inject_pool *pool);
+/* Makes it start from 1 again, before a launch while no other one runs. Waits until that is done. */
+bool inject_ticket_restart(const struct inject_pool *pool);
 /* How many chunks have been taken so far, while a launch runs. */
 uint32_t inject_drawn(const struct inject_pool *pool);
 /* Makes the smaller ones, if there are none. While no launch runs that may wait for this thread. */

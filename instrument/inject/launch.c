@@ -113,7 +113,6 @@ static void raise_stack_limit(const struct inject_launch *l)
 /* Writes the pool's head and the module's variable. True: the launch can record. */
 static bool prepare(struct inject_launch *l)
 {
-	const uint32_t first_ticket = 1;
 	const struct inject_pool *pool = l->pool;
 	struct record_params p = { .tickets = l->tickets };
 	const struct record_head head = { .next = 1,
@@ -126,8 +125,7 @@ static bool prepare(struct inject_launch *l)
 	p.ring = pool->at + RECORD_RING_AT(pool->chunks);
 	p.ticket = l->ticket = inject_ticket(pool);
 	inject_emptied(pool);      /* wait until the records of the last launch are cleared */
-	if (gpu_alone(inject_session()) && cu.p_cuMemcpyHtoDAsync(p.ticket, &first_ticket, sizeof first_ticket,
-			l->stream))
+	if (l->tickets && gpu_alone(inject_session()) && !inject_ticket_restart(pool))
 		return false;
 	return !cu.p_cuMemcpyHtoDAsync(pool->at, &head, sizeof head, l->stream)
 		&& !cu.p_cuMemcpyHtoDAsync(l->variable, &p, sizeof p, l->stream);
@@ -379,7 +377,6 @@ static void describe(const struct inject_launch *l, struct gpu_launch *g)
 	g->op = l->op;
 	g->ticket = l->ticket;
 	g->device = (unsigned)l->pool->device;
-	g->beside = gpu_overlaps(inject_session());
 	g->accessed = accessed;
 	g->named = find_named;
 	memcpy(g->grid, l->grid, sizeof g->grid);
@@ -484,6 +481,13 @@ static bool copy_records(struct records *r, struct gpu_launch *g)
 	return g->pool;
 }
 
+/* Checks one that is not checked together with others (gpu_ran()), as records of it may be missing. */
+static void check_by_itself(struct gpu_launch *g)
+{
+	g->beside = gpu_overlaps(inject_session());
+	gpu_check(inject_session(), g);
+}
+
 /* Checks a launch that was drained. at: the pool's memory after a fault; NULL: the pool can be
  * read. */
 static void check_drained(const struct inject_launch *l, bool ended, const char *fault,
@@ -497,7 +501,7 @@ static void check_drained(const struct inject_launch *l, bool ended, const char 
 	open_launch(&g, &r);
 	if (inject_drain_end(l->drain, ended, at, &g, &d)) {
 		r.t.facts = r.t.copied = progress_seconds();
-		gpu_check(inject_session(), &g);
+		check_by_itself(&g);
 		r.chunks = d.head->next - 1;
 		r.fetched = g.chunks;
 		say_times(&r, &cost);
@@ -583,7 +587,7 @@ static void check(struct inject_launch *l, bool ended)
 		l->counted = true;
 		gpu_ran(inject_session(), &g, not_kept);
 	} else if (copied) {
-		gpu_check(inject_session(), &g);
+		check_by_itself(&g);
 	} else {
 		gpu_unchecked(inject_session(), l->kernel, l->wanted, l->queue,
 			"its records could not be copied from the GPU");
@@ -622,7 +626,7 @@ static void check_fault(const struct inject_launch *l, const char *error)
 	g.chunks = head->next - 1 < l->pool->chunks ? head->next - 1 : l->pool->chunks;
 	g.pool = head;
 	open_launch(&g, &r);
-	gpu_check(inject_session(), &g);
+	check_by_itself(&g);
 	close_launch(&g);
 	munmap((void *)head, bytes);
 }

@@ -67,3 +67,13 @@ CUdeviceptr inject_ticket(const struct inject_pool *pool)
 	return shared.at && pool->device < MOST && shared.reaches[pool->device] ? shared.at
 		: context_records(pool)->ticket;
 }
+
+/* Not in the launch's stream: that may be held up, by other processes, too, while a launch on another device
+ * that was issued later draws tickets already. */
+bool inject_ticket_restart(const struct inject_pool *pool)
+{
+	static const uint32_t first = 1;
+	const CUstream s = context_records(pool)->beside;
+
+	return !cu.p_cuMemcpyHtoDAsync(inject_ticket(pool), &first, sizeof first, s) && !cu.p_cuStreamSynchronize(s);
+}

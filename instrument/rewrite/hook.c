@@ -457,6 +457,24 @@ static void header(struct text *t, const struct hook *h)
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
 }
 
+/* Stores the words from cs_e + 16 on, several at a time. aligned: cs_e is that of a unit; else it is a multiple
+ * of the size of all words. */
+static void store_words(struct text *t, const struct hook *h, const char *guard, bool aligned)
+{
+	const unsigned most = aligned || h->words % 4 == 0 ? 4 : h->words % 2 == 0 ? 2 : 1;
+	const char *p = h->prefix;
+
+	for (unsigned k = 0, n; k < h->words; k += n) {
+		for (n = most; n > h->words - k; n /= 2)
+			;
+		text_printf(t, "\t%sst.global%s.b32 [%%cs_e+%u], ", guard, n == 4 ? ".v4" : n == 2 ? ".v2" : "",
+			16 + 4 * k);
+		for (unsigned i = 0; i < n; i++)
+			text_printf(t, "%s%s%u", i ? ", " : n > 1 ? "{" : "", p, k + i);
+		text_printf(t, n > 1 ? "};\n" : ";\n");
+	}
+}
+
 static void record_uniform(struct text *t, const struct hook *h)
 {
 	char units[16] = { 0 };
@@ -468,9 +486,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 	reserve(t, h, units);
 	text_printf(t, "\tmov.b32 %%cs_s, %s;\n", h->word);
 	header(t, h);
-	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+%u], %s%u;\n", 16 + 4 * k,
-			h->prefix, k);
+	store_words(t, h, "@%cs_lead ", true);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %s;\n", units);
 }
 
@@ -487,26 +503,6 @@ static void compare_with_leader(struct text *t, const struct hook *h)
 unsigned hook_lane_words(unsigned words)
 {
 	return words < 3 ? words : (words + 1) & ~1u;
-}
-
-/* Several words at a time where each lane's words begin at a multiple of their size. */
-static void store_words(struct text *t, const struct hook *h)
-{
-	const char *guard = h->often_uniform ? "@%cs_q " : "", *p = h->prefix;
-
-	for (unsigned k = 0; k < h->words;)
-		if (h->words % 4 == 0) {
-			text_printf(t, "\t%sst.global.v4.b32 [%%cs_e+%u], {%s%u, %s%u, %s%u, %s%u};\n", guard,
-				16 + 4 * k, p, k, p, k + 1, p, k + 2, p, k + 3);
-			k += 4;
-		} else if (h->words % 2 == 0) {
-			text_printf(t, "\t%sst.global.v2.b32 [%%cs_e+%u], {%s%u, %s%u};\n", guard,
-				16 + 4 * k, p, k, p, k + 1);
-			k += 2;
-		} else {
-			text_printf(t, "\t%sst.global.b32 [%%cs_e+%u], %s%u;\n", guard, 16 + 4 * k, p, k);
-			k++;
-		}
 }
 
 /* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
@@ -534,7 +530,7 @@ static void record_lanes(struct text *t, const struct hook *h)
 	if (h->often_uniform)
 		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
 			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
-	store_words(t, h);
+	store_words(t, h, h->often_uniform ? "@%cs_q " : "", false);
 	sync_with_leader(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }

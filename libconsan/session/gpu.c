@@ -352,12 +352,13 @@ static struct result_launch running_launch(const struct gpu_launch *l)
 
 static void note_others(struct consan *c, const struct gpu_running *f)
 {
-	char text[400];
+	char text[600];
 
 	if (!f->l->beside || !check_with_others(f->check))
 		return;
-	snprintf(text, sizeof text, "races between threads of %s on global memory: other work ran beside it, "
-		"through which its threads may be ordered", f->l->kernel);
+	snprintf(text, sizeof text, "races between threads of %s on global memory: other launches ran beside it, "
+		"through which its threads may be ordered%s%s", f->l->kernel, f->l->why_alone ? ", and " : "",
+		f->l->why_alone ? f->l->why_alone : "");
 	consan_remark(c, REMARK_NOT_SEEN, text);
 }
 

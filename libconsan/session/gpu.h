@@ -74,7 +74,8 @@ struct gpu_launch {
 	const void *params;        /* the parameter block */
 	struct order_op *op;       /* libconsan/order; or NULL */
 	bool ended;                /* false: it was stopped, by --timeout */
-	bool beside;               /* other work ran while it ran, with which it is not checked together */
+	bool beside;               /* other work ran while it ran, with which it is not checked together ... */
+	const char *why_alone;     /* ... for this reason; NULL: it was not tried */
 	const char *fault;         /* the GPU stopped it: the error that it reported; or NULL */
 	/* Its records, on the host */
 	const void *pool;          /* record.h */

@@ -24,12 +24,24 @@ static uint64_t bytes_of(const struct gpu_launch *l)
 	return ((uint64_t)l->chunks + 1) * RECORD_CHUNK_BYTES;
 }
 
-/* Not what lacks records, nor what was drained or may begin before the launch before it has ended. */
-static bool can_join(const struct consan *c, const struct gpu_launch *l)
+/* Why the launch cannot be checked with those that are kept; NULL: it can. */
+static const char *cannot_join(const struct consan *c, const struct gpu_launch *l)
 {
-	return l->ended && !l->fault && !l->dropped && !l->lost && !l->chunk && !l->skip && !l->programmatic
-		&& c->together.kept.n < MOST && c->together.bytes + bytes_of(l) <= gpu_host_memory(c)
-		&& (!c->together.kept.n || c->together.kept.at[0].l->ticket == l->ticket);
+	if (!l->ended || l->fault)
+		return "one of them did not run to its end";
+	if (l->dropped || l->lost || l->skip)
+		return "records of one of them are missing";
+	if (l->chunk)
+		return "records of one of them were copied while it ran (--gpu-drain)";
+	if (l->programmatic)
+		return "one of them may begin before the launch before it has ended";
+	if (c->together.kept.n >= MOST)
+		return "they are too many to be checked together";
+	if (c->together.bytes + bytes_of(l) > gpu_host_memory(c))
+		return "their records need more memory than --gpu-host-memory";
+	if (c->together.kept.n && c->together.kept.at[0].l->ticket != l->ticket)
+		return "their devices have no common counter, as they cannot do atomic operations on each other's memory";
+	return NULL;
 }
 
 void gpu_runs(struct consan *c)
@@ -50,7 +62,7 @@ bool gpu_overlaps(const struct consan *c)
 /* Also one that was alone, if later ones may not be ordered after it. */
 bool gpu_keeps(const struct consan *c, const struct gpu_launch *l)
 {
-	return synchronizes(l) && can_join(c, l) && (c->together.overlap || (c->order && order_wants(c->order)));
+	return synchronizes(l) && !cannot_join(c, l) && (c->together.overlap || (c->order && order_wants(c->order)));
 }
 
 /* ---- the check ---- */
@@ -108,27 +120,38 @@ static int by_number(const void *a, const void *b)
 	return (x->l->number > y->l->number) - (x->l->number < y->l->number);
 }
 
-static void check_alone(struct consan *c, struct gpu_launch *l, bool beside)
+static void check_alone(struct consan *c, struct gpu_launch *l, const char *why)
 {
-	l->beside = beside;
+	l->beside = why != NULL;
+	l->why_alone = why;
 	gpu_check(c, l);
 }
 
 static void check_kept(struct consan *c)
 {
 	const size_t n = c->together.kept.n;
-	const bool incomplete = c->together.incomplete;
+	const char *incomplete = c->together.incomplete;
 
 	if (n)
 		qsort(c->together.kept.at, n, sizeof *c->together.kept.at, by_number);
 	if (n && !incomplete)
 		check_together(c);
 	for (size_t k = 0; k < n && incomplete; k++)
-		check_alone(c, c->together.kept.at[k].l, true);
+		check_alone(c, c->together.kept.at[k].l, incomplete);
 	for (size_t k = 0; k < n; k++)
 		c->together.kept.at[k].done(c->together.kept.at[k].l);
 	c->together.kept.n = 0;
 	c->together.bytes = 0;
+}
+
+/* Why the launches that run cannot be checked together because of this one; NULL: they can. */
+static const char *spoils(const struct consan *c, const struct gpu_launch *l)
+{
+	if (!l)
+		return "one of them was not recorded";
+	if (synchronizes(l))
+		return cannot_join(c, l);
+	return l->module->unrecorded ? "accesses of one of them to global memory are not recorded" : NULL;
 }
 
 void gpu_ran(struct consan *c, struct gpu_launch *l, void (*done)(struct gpu_launch *l))
@@ -138,16 +161,18 @@ void gpu_ran(struct consan *c, struct gpu_launch *l, void (*done)(struct gpu_lau
 	if (keeps) {
 		vec_push(&c->together.kept, ((struct gpu_kept){ l, done }));
 		c->together.bytes += bytes_of(l);
-	} else {
-		c->together.incomplete |= c->together.overlap && (!l || synchronizes(l) || l->module->unrecorded);
+	} else if (c->together.overlap && !c->together.incomplete) {
+		c->together.incomplete = spoils(c, l);
 	}
 	/* if some cannot be checked together, the others wait for nothing */
 	if (!--c->together.running || c->together.incomplete)
 		check_kept(c);
 	if (l && !keeps) {
-		check_alone(c, l, c->together.overlap && synchronizes(l));
+		check_alone(c, l, synchronizes(l) ? c->together.incomplete : NULL);
 		done(l);
 	}
-	if (!c->together.running)
-		c->together.overlap = c->together.incomplete = false;
+	if (!c->together.running) {
+		c->together.overlap = false;
+		c->together.incomplete = NULL;
+	}
 }

@@ -94,7 +94,7 @@ struct consan {
 	struct {                   /* gpu_together.c: since a launch began when none ran */
 		unsigned running;
 		bool overlap;      /* several have run at the same time */
-		bool incomplete;   /* not all that may synchronize can be checked together */
+		const char *incomplete; /* why not all that may synchronize can be checked together; NULL: they can */
 		uint64_t bytes;    /* of records that are kept */
 		VEC(struct gpu_kept { struct gpu_launch *l; void (*done)(struct gpu_launch *l); }) kept;
 	} together;
