@@ -293,7 +293,8 @@ bool decl_variable(struct parser *p, bool is_extern, bool visible, bool weak)
 {
 	struct decl d = { 0 };
 
-	space_word(&p->l, &d.space);
+	if (!space_word(&p->l, &d.space))
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a state space");
 	lex_next(&p->l);
 	if (!head(p, &d))
 		return false;
