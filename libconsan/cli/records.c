@@ -41,13 +41,20 @@ static bool has_room(const char *dir)
 	return !error;
 }
 
+/* What root starts may give up its rights before it records something (su, setpriv, servers): it can create
+ * files in the folder, but no user can see the names of files there. */
+static bool open_to_others(const char *dir)
+{
+	return geteuid() || !chmod(dir, 01733);
+}
+
 static char *make_in(const char *parent)
 {
 	struct text t = { 0 };
 	int error;
 
 	text_printf(&t, "%s/consan-XXXXXX", parent);
-	if (mkdtemp(t.at) && has_room(t.at))
+	if (mkdtemp(t.at) && has_room(t.at) && open_to_others(t.at))
 		return t.at;
 	error = errno;
 	rmdir(t.at);
@@ -102,25 +109,50 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Is it a record file, or (type S_IFLNK) a note? Nothing else is read: another user may have created it. */
+static bool is_of_type(const char *path, mode_t type)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && (st.st_mode & S_IFMT) == type;
+}
+
+static void list_entry(struct records *r, const char *dir, const char *name)
+{
+	struct text t = { 0 };
+
+	if (*name == '.')
+		return;
+	text_printf(&t, "%s/%s", dir, name);
+	if (ends_in(name, RECORD) && is_of_type(t.at, S_IFREG))
+		vec_push(&r->path, t.at);
+	else if (ends_in(name, RESULTS_LOST) && is_of_type(t.at, S_IFLNK))
+		vec_push(&r->lost, t.at);
+	else
+		text_free(&t);
+}
+
 bool records_list(struct records *r, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *entry;
 
-	while (d && (entry = readdir(d))) {
-		struct text t = { 0 };
-
-		if (entry->d_name[0] == '.' || !ends_in(entry->d_name, RECORD))
-			continue;
-		text_printf(&t, "%s/%s", dir, entry->d_name);
-		vec_push(&r->path, t.at);
-	}
+	while (d && (entry = readdir(d)))
+		list_entry(r, dir, entry->d_name);
 	if (!d)
 		return false;
 	closedir(d);
 	if (r->path.n)
 		qsort(r->path.at, r->path.n, sizeof *r->path.at, by_name);
+	if (r->lost.n)
+		qsort(r->lost.at, r->lost.n, sizeof *r->lost.at, by_name);
 	return true;
+}
+
+void records_lost(const struct records *r, struct text *unseen)
+{
+	for (size_t i = 0; i < r->lost.n; i++)
+		results_lost(unseen, r->lost.at[i]);
 }
 
 pid_t records_writer(const struct records *r)
@@ -142,7 +174,10 @@ void records_free(struct records *r)
 {
 	for (size_t i = 0; i < r->path.n; i++)
 		free(r->path.at[i]);
+	for (size_t i = 0; i < r->lost.n; i++)
+		free(r->lost.at[i]);
 	vec_free(&r->path);
+	vec_free(&r->lost);
 }
 
 void records_remove(const char *dir)
@@ -158,6 +193,8 @@ void records_remove(const char *dir)
 		unlink(t.at);
 		unlink(r.path.at[i]);
 	}
+	for (size_t i = 0; i < r.lost.n; i++)
+		unlink(r.lost.at[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		t.n = 0;
 		text_printf(&t, "%s/%s", dir, own[i]);

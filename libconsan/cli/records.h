@@ -15,9 +15,13 @@ char *records_make_dir(bool plain, struct text *remarks, struct consan_err *e);
 /* Could the dynamic linker misunderstand the path in $LD_PRELOAD or $LD_LIBRARY_PATH? */
 bool records_odd_path(const char *path);
 
-struct records { VEC(char *) path; }; /* of the record files, by name */
+struct records {
+	VEC(char *) path; /* of the record files, by name */
+	VEC(char *) lost; /* of the notes of processes that could not record (results_lose()) */
+};
 /* False: no such folder. */
 bool records_list(struct records *r, const char *dir);
+void records_lost(const struct records *r, struct text *unseen); /* appends lines about the notes */
 /* The process that still writes one of them; 0: none. */
 pid_t records_writer(const struct records *r);
 /* Adds a file of records to the folder, with these remarks, one a line: notes; and of what was not

@@ -92,16 +92,17 @@ static int recover(const struct args *a)
 	pid_t writer;
 	bool ok;
 
-	if (!records_list(&r, a->dir) || !r.path.n) {
+	if (!records_list(&r, a->dir) || !(r.path.n + r.lost.n)) {
 		err_set(&e, CONSAN_ERR_IO, 0, 0, "%s: no records of a run are there", a->dir);
 		records_free(&r);
 		return command_fail(&e);
 	}
 	writer = records_writer(&r);
 	if (writer)
-		text_printf(&unseen, "process %ld still runs", (long)writer);
+		text_printf(&unseen, "process %ld still runs\n", (long)writer);
 	else
-		text_printf(&unseen, "consan-run did not see how the program ended");
+		text_printf(&unseen, "consan-run did not see how the program ended\n");
+	records_lost(&r, &unseen);
 	records_remark(&r, a->dir, NULL, unseen.at);
 	ok = records_report(&r, &a->options, NULL, NULL, 0, &status, &e);
 	unlink(r.path.at[r.path.n - 1]); /* the remark */

@@ -235,7 +235,7 @@ Test(ends, in_every_format, .timeout = TEST_LIMIT)
 Test(ends, strange_programs, .timeout = TEST_LIMIT)
 {
 	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
-		"./ends close-all", "./ends_asan plain" };
+		"./ends close-all", "./ends small-stack", "./ends_asan plain" };
 	static const char *const backend[] = { "cpu", "gpu-emulated" };
 	char words[100];
 
@@ -326,6 +326,40 @@ Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && TMPDIR=$d/t $run "
 		"--error-exitcode=0 sh -c \"head -c 400k /dev/zero >$d/t/x; $ends plain; exit 0\"; "
 		"s=$?; umount $d/t; exit $s", 67, NULL);
+}
+
+/* What a process cannot record is missed by the report, and no other signal ends the program. */
+Test(ends, records_that_cannot_be_written, .timeout = TEST_LIMIT)
+{
+	static const struct { const char *what, *missed; bool found; } row[] = {
+		{ "limit-descriptors", "is not recorded: ", false },
+		{ "limit-sizes", "INCOMPLETE: records are lost", false },
+		{ "limit-sizes-later", "INCOMPLETE: records are lost", true },
+		{ "remove-folder", "was removed while the program ran", false },
+		{ "remove-folder-later", "was removed while the program ran", false },
+		{ "remove-records", "is not recorded: its records were removed while it ran", false },
+	};
+	static const char *const backend[] = { "cpu", "gpu-emulated" };
+	char text[400];
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(row); i++) {
+		snprintf(text, sizeof text, "mkdir $d/t; TMPDIR=$d/t $run --error-exitcode=0 --backend=%s "
+			"sh -c \"$ends %s; echo program \\$?\"; s=$?; ls -A $d/t; exit $s", backend[i % 2], row[i / 2].what);
+		expect_script(text, 67, row[i / 2].missed);
+		cr_expect(has(output, "program 4\n"), "%s\n%s", text, output);
+		cr_expect_eq(has(output, "CS102"), row[i / 2].found, "%s\n%s", text, output);
+		cr_expect_not(has(output, "never called") || has(output, "\nconsan-"), "%s\n%s", text, output);
+	}
+}
+
+/* A process that gives up root's rights before its first call of CUDA. */
+Test(ends, rights_given_up)
+{
+	if (getuid())
+		cr_skip_test("only root can give up rights");
+	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 $ends drop-rights; s=$?; "
+		"ls -A $d/t; exit $s", CONTINUES, "1 of 1 kernel checked");
+	cr_expect(has(output, "CS102") && !has(output, "\nconsan-"), "%s", output);
 }
 
 /* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
