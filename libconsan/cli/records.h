@@ -24,7 +24,7 @@ bool records_list(struct records *r, const char *dir);
 void records_lost(const struct records *r, struct text *unseen); /* appends lines about the notes */
 /* The process that still writes one of them; 0: none. */
 pid_t records_writer(const struct records *r);
-/* Adds a file of records to the folder, with these remarks, one a line: notes; and of what was not
+/* Adds a file of records to r, which it creates in the folder, with these remarks, one a line: notes; and of what was not
  * seen. */
 void records_remark(struct records *r, const char *dir, const char *notes, const char *not_seen);
 /* Reports: what consan-run and `consan recover' have in common. program: its path, NULL if
