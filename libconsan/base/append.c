@@ -26,8 +26,12 @@ bool append_open(struct append *a, const char *path, struct consan_err *e)
 
 	*a = (struct append){ .fd = base_open(path, O_WRONLY | O_CREAT | O_APPEND, 0644),
 		.pid = getpid() };
-	if (a->fd < 0 || fstat(a->fd, &st))
-		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	if (a->fd < 0 || fstat(a->fd, &st)) {
+		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		if (a->fd >= 0)
+			close(a->fd);
+		return false;
+	}
 	a->dev = st.st_dev;
 	a->ino = st.st_ino;
 	a->path = realpath(path, NULL);

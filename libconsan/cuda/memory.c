@@ -18,7 +18,8 @@ static _Atomic uint64_t in_use[CONSAN_DEVICES];
 
 static uint64_t memory_total(void)
 {
-	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	const long pages = sysconf(_SC_PHYS_PAGES); /* a filter of system calls may forbid to ask */
+	const uint64_t host = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : UINT64_MAX;
 
 	return host < MEMORY_TOTAL ? host : MEMORY_TOTAL;
 }

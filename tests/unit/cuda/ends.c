@@ -381,6 +381,27 @@ Test(ends, recover, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
 }
 
+/* The report of consan-run is not that of a `consan recover' at the same time. */
+Test(ends, recover_meanwhile, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --log-file=$d/log sh -c "
+		"\"$ends plain; until test -e $d/go; do sleep 0.01; done\" & p=$!; "
+		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"for i in 1 2 3; do while test ! -s $d/log; do $build/consan recover $d/consan-*/ >/dev/null 2>&1; done & done; "
+		"touch $d/go; wait $p; s=$?; wait; cat $d/log; rm $d/log $d/go; ls -A $d; exit $s", 0, "1 of 1 kernel checked\n");
+	cr_expect_not(has(output, "not seen") || has(output, "consan-"), "%s", output);
+}
+
+/* Neither /proc nor some system calls are there in a sandbox. */
+Test(ends, without_proc)
+{
+	if (script("unshare -m umount -l /proc"))
+		cr_skip_test("/proc cannot be unmounted");
+	expect_script("$run --error-exitcode=0 unshare -m sh -c \"umount -l /proc; exec $ends plain\"", CONTINUES,
+		"1 of 1 kernel checked");
+	cr_expect(has(output, "launched"), "%s", output);
+}
+
 /* A process that goes on when the program has ended is waited for, until a signal. */
 Test(ends, daemons, .timeout = TEST_LIMIT)
 {
