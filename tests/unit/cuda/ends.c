@@ -381,6 +381,15 @@ Test(ends, recover, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
 }
 
+/* What was found in the schedules that were tried is kept if the process is killed while it tries others. */
+Test(ends, explored, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --explore=1000000000 $ends plain 2>$d/log & p=$!; "
+		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; kill -9 $(cat /proc/$p/task/*/children); "
+		"wait $p; s=$?; cat $d/log; exit $s", 137, "CS102");
+	cr_expect(has(output, "NOT CHECKED: launch 0 did not finish"), "%s", output);
+}
+
 /* The report of consan-run is not that of a `consan recover' at the same time. */
 Test(ends, recover_meanwhile, .timeout = TEST_LIMIT)
 {
