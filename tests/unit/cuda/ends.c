@@ -381,6 +381,17 @@ Test(ends, recover, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
 }
 
+/* A report for a pipe that no process reads: a signal ends the waiting, and the other reports are written. */
+Test(ends, a_pipe_without_readers, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; mkfifo $d/f.json; $run --report=$d/f.json --report=$d/r.json $ends plain 2>$d/log & "
+		"p=$!; while ! grep -qs SUMMARY $d/log; do sleep 0.05; done; "
+		"while kill -TERM $p 2>/dev/null; do sleep 0.1; done; wait $p; s=$?; cat $d/log; "
+		"grep -c '\"rule\": \"CS102\"' $d/r.json; rm $d/*; ls -A $d; exit $s", 66, "report not written: Interrupted");
+	/* nothing is left behind the reports */
+	cr_expect(strlen(output) > 3 && !strcmp(output + strlen(output) - 3, "\n1\n"), "%s", output);
+}
+
 /* What was found in the schedules that were tried is kept if the process is killed while it tries others. */
 Test(ends, explored, .timeout = TEST_LIMIT)
 {
