@@ -277,8 +277,8 @@ Test(makers, forms_of_ptxas, .timeout = TEST_LIMIT)
 		"ptxas --output-file out --gpu-name=sm_90a form.ptx", "ptxas --options-file=options",
 		"ptxas -optf options", "cat form.ptx | ptxas -arch=sm_90a -o out -",
 		"ptxas -arch=sm_90a -o out /dev/stdin <form.ptx", "bash -c 'ptxas -arch=sm_90a -o out <(cat form.ptx)'",
-		"ptxas -arch=sm_90a -o out -ias \"$(cat form.ptx)\"", "ptxas -c -arch=sm_90a -o out form.ptx && "
-		"nvlink -arch=sm_90a -o linked out",
+		"ptxas -arch=sm_90a -o out -ias \"$(cat form.ptx)\"", ("ptxas -c -arch=sm_90a -o out form.ptx && "
+		"nvlink -arch=sm_90a -o linked out"),
 	};
 	const char *dir = build_dir();
 	char words[128];
