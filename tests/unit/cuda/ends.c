@@ -392,6 +392,19 @@ Test(ends, a_pipe_without_readers, .timeout = TEST_LIMIT)
 	cr_expect(strlen(output) > 3 && !strcmp(output + strlen(output) - 3, "\n1\n"), "%s", output);
 }
 
+/* The lines of the host's calls are read when the program has ended, and something else may be in its place. */
+Test(ends, program_file_replaced, .timeout = TEST_LIMIT)
+{
+	static const char *const by[] = { "true", "mkfifo $d/x", "ln -s /dev/zero $d/x", "mkdir $d/x",
+		"head -c 3000 $ends >$d/x" };
+	char text[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		snprintf(text, sizeof text, "cp $ends $d/x; $run --error-exitcode=0 sh -c \"$d/x plain; rm $d/x; %s\"", by[i]);
+		expect_script(text, 0, "1 of 1 kernel checked");
+	}
+}
+
 /* What was found in the schedules that were tried is kept if the process is killed while it tries others. */
 Test(ends, explored, .timeout = TEST_LIMIT)
 {
