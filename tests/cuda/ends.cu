@@ -420,6 +420,48 @@ static void on_small_stack()
 		_exit(90);
 }
 
+static int *registered;
+
+static void register_page()
+{
+	registered = (int *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	OK(cudaHostRegister(registered, 4096, 0));
+	quick<<<1, 32>>>(registered);
+	OK(cudaDeviceSynchronize());
+}
+
+// A kernel accesses registered memory that is unmapped.
+static void unmap_registered()
+{
+	launch_racy();
+	register_page();
+	munmap(registered, 4096);
+	quick<<<1, 32>>>(registered);
+	cudaDeviceSynchronize();
+}
+
+// The program protects its memory, and has a handler for the access.
+static void protect_registered()
+{
+	signal(SIGSEGV, [](int) { mprotect(registered, 4096, PROT_READ | PROT_WRITE); });
+	register_page();
+	mprotect(registered, 4096, PROT_NONE);
+	*(volatile int *)registered = 2;
+}
+
+// Sizes whose product or sum is no 64-bit number.
+static void impossible_sizes()
+{
+	const size_t most = (size_t)-1;
+
+	OK(cudaMalloc((void **)&device, 4096));
+	if (cudaMemcpy2D(device, most, device, most, most, most, cudaMemcpyDeviceToDevice) == cudaSuccess
+			|| cudaMemcpy2D(device, most / 2, device, most / 2, 1, 5, cudaMemcpyDeviceToDevice) == cudaSuccess
+			|| cudaMemset2D(device, most, 0, most, most) == cudaSuccess
+			|| !cuMemsetD32((CUdeviceptr)device, 1, (most >> 2) + 2))
+		_exit(90);
+}
+
 static void limit(__rlimit_resource what, rlim_t to)
 {
 	const struct rlimit l = { to, to };
@@ -469,6 +511,9 @@ static const struct { const char *name; void (*act)(); } firsts[] = {
 	{ "daemon-stays", daemonize },
 	{ "close-all", close_all },
 	{ "small-stack", on_small_stack },
+	{ "unmap-registered", unmap_registered },
+	{ "protect-registered", protect_registered },
+	{ "impossible-sizes", impossible_sizes },
 	{ "drop-rights", drop_rights },
 	{ "limit-descriptors", [] { limit(RLIMIT_NOFILE, 0); } },
 	{ "limit-sizes", [] { limit(RLIMIT_FSIZE, 0); } },

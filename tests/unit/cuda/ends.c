@@ -235,7 +235,8 @@ Test(ends, in_every_format, .timeout = TEST_LIMIT)
 Test(ends, strange_programs, .timeout = TEST_LIMIT)
 {
 	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
-		"./ends close-all", "./ends small-stack", "./ends_asan plain" };
+		"./ends close-all", "./ends small-stack", "./ends protect-registered", "./ends impossible-sizes",
+		"./ends_asan plain" };
 	static const char *const backend[] = { "cpu", "gpu-emulated" };
 	char words[100];
 
@@ -244,6 +245,13 @@ Test(ends, strange_programs, .timeout = TEST_LIMIT)
 		expect(words, CONTINUES, "CS102");
 		cr_assert_not(has(output, "INCOMPLETE"), "%s: %s", program[i / 2], output);
 	}
+}
+
+/* Fails as it would without the guard of registered memory; does not hang. */
+Test(ends, unmapped, .timeout = TEST_LIMIT)
+{
+	expect("--error-exitcode=0 ./ends unmap-registered", 139, "CS102");
+	cr_expect(has(output, "NOT CHECKED"), "%s", output);
 }
 
 /* Programs that are started with an environment of their own are checked, too; unless that says not to. */
