@@ -11,10 +11,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define RECORD ".jsonl"
+#define OPEN "open-" /* the name of the folder for processes that have given up root's rights begins so */
 #define LEAST_BYTES (256 << 10) /* of a short run's records */
 
 /* ---- the folder ---- */
@@ -41,11 +43,37 @@ static bool has_room(const char *dir)
 	return !error;
 }
 
-/* What root starts may give up its rights before it records something (su, setpriv, servers): it can create
- * files in the folder, but no user can see the names of files there. */
+/* What root starts may give up its rights before it records something (su, setpriv, servers). Such processes can
+ * create files in a folder in this one. To other users its name is a secret, as they cannot list this one. */
 static bool open_to_others(const char *dir)
 {
-	return geteuid() || !chmod(dir, 01733);
+	struct text path = { 0 };
+	uint64_t secret[2];
+	bool ok;
+
+	if (geteuid())
+		return true;
+	if (getrandom(secret, sizeof secret, 0) != sizeof secret)
+		return false;
+	text_printf(&path, "%s/" OPEN "%016llx%016llx", dir, (unsigned long long)secret[0],
+		(unsigned long long)secret[1]);
+	ok = !mkdir(path.at, 0700) && !chmod(path.at, 01733) && !chmod(dir, 0711);
+	text_free(&path);
+	return ok;
+}
+
+char *records_folder(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct text path = { 0 };
+	struct dirent *entry;
+
+	while (d && !path.n && (entry = readdir(d)))
+		if (!strncmp(entry->d_name, OPEN, strlen(OPEN)))
+			text_printf(&path, "%s/%s", dir, entry->d_name);
+	if (d)
+		closedir(d);
+	return path.n ? path.at : base_strdup(dir);
 }
 
 static char *make_in(const char *parent)
@@ -57,7 +85,7 @@ static char *make_in(const char *parent)
 	if (mkdtemp(t.at) && has_room(t.at) && open_to_others(t.at))
 		return t.at;
 	error = errno;
-	rmdir(t.at);
+	records_remove(t.at);
 	text_free(&t);
 	errno = error;
 	return NULL;
@@ -132,16 +160,26 @@ static void list_entry(struct records *r, const char *dir, const char *name)
 		text_free(&t);
 }
 
-bool records_list(struct records *r, const char *dir)
+static bool list_folder(struct records *r, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *entry;
 
 	while (d && (entry = readdir(d)))
 		list_entry(r, dir, entry->d_name);
-	if (!d)
+	return d && !closedir(d);
+}
+
+bool records_list(struct records *r, const char *dir)
+{
+	char *folder = records_folder(dir);
+	const bool listed = list_folder(r, dir);
+
+	if (strcmp(folder, dir))
+		list_folder(r, folder);
+	free(folder);
+	if (!listed)
 		return false;
-	closedir(d);
 	if (r->path.n)
 		qsort(r->path.at, r->path.n, sizeof *r->path.at, by_name);
 	if (r->lost.n)
@@ -183,6 +221,7 @@ void records_free(struct records *r)
 void records_remove(const char *dir)
 {
 	static const char *const own[] = { ".progress", ".room", ".lib" };
+	char *folder = records_folder(dir);
 	struct records r = { 0 };
 	struct text t = { 0 };
 
@@ -200,7 +239,10 @@ void records_remove(const char *dir)
 		text_printf(&t, "%s/%s", dir, own[i]);
 		unlink(t.at);
 	}
+	if (strcmp(folder, dir))
+		rmdir(folder);
 	rmdir(dir);
+	free(folder);
 	text_free(&t);
 	records_free(&r);
 }

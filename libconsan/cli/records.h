@@ -12,6 +12,8 @@ struct options;
 /* Creates the folder, in $TMPDIR or, where that is not writable or full, elsewhere; remarks: why. plain:
  * its path is to be one that the dynamic linker takes in lists. NULL: none can be created. free() it. */
 char *records_make_dir(bool plain, struct text *remarks, struct consan_err *e);
+/* The folder in which the processes of the program record: that one, or if root created it, one in it. free() it. */
+char *records_folder(const char *dir);
 /* Could the dynamic linker misunderstand the path in $LD_PRELOAD or $LD_LIBRARY_PATH? */
 bool records_odd_path(const char *path);
 

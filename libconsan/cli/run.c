@@ -25,7 +25,7 @@ struct run {
 	char **argv;            /* of the program */
 	char *program;          /* its path */
 	char *lib;              /* folder of our libraries */
-	char *dir;              /* folder of the record files */
+	char *dir, *results;    /* our folder, and that of the record files in it */
 	char *origin;           /* folder of the store of PTX */
 	struct text remarks;    /* lines for the report: sources of options, other folders */
 	struct shard shard;
@@ -37,6 +37,7 @@ static void clean_up(struct run *r)
 	if (r->dir)
 		records_remove(r->dir);
 	free(r->dir);
+	free(r->results);
 	free(r->lib);
 	free(r->program);
 	free(r->shard.run);
@@ -54,17 +55,21 @@ static bool make_dir(struct run *r)
 	if (remarks.n)
 		print_error("%s", remarks.at);
 	text_free(&remarks);
+	r->results = r->dir ? records_folder(r->dir) : NULL;
 	return r->dir && link_library_dir(&r->lib, r->dir);
 }
 
 /* A program may remove what is in TMPDIR. */
 static void list_records(struct run *r, struct records *records, struct text *unseen)
 {
-	if (records_list(records, r->dir)) {
-		records_lost(records, unseen);
+	const bool listed = records_list(records, r->dir);
+
+	records_lost(records, unseen);
+	if (access(r->results, F_OK))
+		text_printf(unseen, "the folder of records, %s, was removed while the program ran\n", r->results);
+	if (listed)
 		return;
-	}
-	text_printf(unseen, "the folder of records, %s, was removed while the program ran\n", r->dir);
+	free(r->results);
 	free(r->dir);
 	make_dir(r); /* it gets this line */
 }

@@ -368,6 +368,10 @@ Test(ends, rights_given_up)
 	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 $ends drop-rights; s=$?; "
 		"ls -A $d/t; exit $s", CONTINUES, "1 of 1 kernel checked");
 	cr_expect(has(output, "CS102") && !has(output, "\nconsan-"), "%s", output);
+	/* which other users do not find */
+	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 --allow-unchecked sh -c "
+		"\"stat -c '%a %F' $d/t/consan-* \\$CONSAN_RESULTS; setpriv --reuid=65534 ls $d/t/consan-*\"", 2,
+		"711 directory\n1733 directory\n");
 }
 
 /* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
@@ -375,7 +379,7 @@ Test(ends, rights_given_up)
 Test(ends, recover, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; echo old >$d/r.json; $run --report=$d/r.json $ends return stays during & "
-		"while ! grep -qs 'slow.*running' $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"while ! grep -qs 'slow.*running' $(find $d -name '*.jsonl'); do sleep 0.05; done; "
 		"p=$(cat /proc/$!/task/*/children); kill -9 $!; wait; ls $d/r.json; "
 		"$build/consan recover $d/consan-*; echo status $?; $build/consan recover | grep $d; kill -9 $p; "
 		"while kill -0 $p; do sleep 0.05; done; "
@@ -417,7 +421,7 @@ Test(ends, program_file_replaced, .timeout = TEST_LIMIT)
 Test(ends, explored, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --explore=1000000000 $ends plain 2>$d/log & p=$!; "
-		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; kill -9 $(cat /proc/$p/task/*/children); "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl'); do sleep 0.05; done; kill -9 $(cat /proc/$p/task/*/children); "
 		"wait $p; s=$?; cat $d/log; exit $s", 137, "CS102");
 	cr_expect(has(output, "NOT CHECKED: launch 0 did not finish"), "%s", output);
 }
@@ -427,7 +431,7 @@ Test(ends, recover_meanwhile, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --log-file=$d/log sh -c "
 		"\"$ends plain; until test -e $d/go; do sleep 0.01; done\" & p=$!; "
-		"while ! grep -qs CS102 $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl'); do sleep 0.05; done; "
 		"for i in 1 2 3; do while test ! -s $d/log; do $build/consan recover $d/consan-*/ >/dev/null 2>&1; done & done; "
 		"touch $d/go; wait $p; s=$?; wait; cat $d/log; rm $d/log $d/go; ls -A $d; exit $s", 0, "1 of 1 kernel checked\n");
 	cr_expect_not(has(output, "not seen") || has(output, "consan-"), "%s", output);
@@ -447,9 +451,9 @@ Test(ends, without_proc)
 Test(ends, daemons, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays 2>$d/printed & "
-		"while ! grep -qs CS102 $d/consan-*/*.jsonl || ! grep -qs 'waiting for process' $d/printed; "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl') || ! grep -qs 'waiting for process' $d/printed; "
 		"do sleep 0.05; done; "
-		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); "
+		"p=$(grep -ho '\"pid\":[0-9]*' $(find $d -name '*.jsonl') | head -1 | tr -dc 0-9); "
 		"kill -INT $!; wait $!; s=$?; kill -9 $p; cat $d/printed; ls $d; exit $s", CONTINUES, "still runs");
 	cr_expect(has(output, "NOT CHECKED: what was not seen"), "%s", output);
 	cr_expect_not(has(output, "\nconsan-"), "%s", output);
