@@ -3,6 +3,7 @@
  * its end counts as not checked. tests/cuda/ends.cu is the program. */
 #include "tests/common/ended.h"
 #include "tests/common/limits.h"
+#include "tests/common/skip.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -322,7 +323,7 @@ Test(ends, wherever_files_are, .timeout = TEST_LIMIT)
 Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 {
 	if (script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && umount $d/t"))
-		cr_skip_test("no file system can be mounted");
+		SKIP_TEST("no file system can be mounted");
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
 		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
 	/* what cannot be written does not change the program, and no part of it is left */
@@ -364,7 +365,7 @@ Test(ends, records_that_cannot_be_written, .timeout = TEST_LIMIT)
 Test(ends, rights_given_up)
 {
 	if (getuid())
-		cr_skip_test("only root can give up rights");
+		SKIP_TEST("only root can give up rights");
 	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 $ends drop-rights; s=$?; "
 		"ls -A $d/t; exit $s", CONTINUES, "1 of 1 kernel checked");
 	cr_expect(has(output, "CS102") && !has(output, "\nconsan-"), "%s", output);
@@ -441,7 +442,7 @@ Test(ends, recover_meanwhile, .timeout = TEST_LIMIT)
 Test(ends, without_proc)
 {
 	if (script("unshare -m umount -l /proc"))
-		cr_skip_test("/proc cannot be unmounted");
+		SKIP_TEST("/proc cannot be unmounted");
 	expect_script("$run --error-exitcode=0 unshare -m sh -c \"umount -l /proc; exec $ends plain\"", CONTINUES,
 		"1 of 1 kernel checked");
 	cr_expect(has(output, "launched"), "%s", output);
@@ -462,7 +463,7 @@ Test(ends, daemons, .timeout = TEST_LIMIT)
 Test(ends, set_user_id)
 {
 	if (getuid())
-		cr_skip_test("only root can make such a program");
+		SKIP_TEST("only root can make such a program");
 	expect_script("cp $ends $d/x && chown 1 $d/x && chmod u+s $d/x && $run $d/x plain", 67, "gains rights");
 	expect_script("cp $ends $d/x && chmod u+s $d/x && $run $d/x plain", 66, "CS102");
 }
