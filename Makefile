@@ -35,9 +35,11 @@ CUDA_HOME := $(patsubst %/bin/,%,$(dir $(realpath $(shell command -v $(NVCC)))))
 endif
 
 WARN = -Wall -Wextra -Wshadow -Werror -Wswitch -Wstrict-prototypes -Wmissing-prototypes
-# gcc 13 gives locals less than their alignment with the frames of this check (its bug 110027)
+# gcc 13 gives locals less than their alignment with the frames of this check (its bug 110027).
+# consan-run has the runtime loaded before all else in the program, so clang's must be shared, too.
 SANFLAGS_1 = -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer \
-	$(if $(findstring clang,$(CC)),,--param=asan-use-after-return=0)
+	$(if $(findstring clang,$(CC)),-shared-libasan -Qunused-arguments \
+	-Wl$(comma)-rpath$(comma)$(dir $(shell $(CC) -print-file-name=libclang_rt.asan-x86_64.so)),--param=asan-use-after-return=0)
 SANFLAGS_thread = -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
 # for tests/fuzz, by clang alone: what libFuzzer follows, and what it detects. fuzz.sh has it stop at the
 # first; without, all are listed.

@@ -220,27 +220,27 @@ static struct mma_pieces *find_pieces(struct mma_pieces *p, const struct batch_i
 	unsigned n, const uint32_t *words, unsigned nwords)
 {
 	unsigned most = 0, at = 0;
-	struct collected g;
+	struct collected *g = base_alloc(sizeof *g); /* the stack may be that of a small thread of the program */
 
 	p = base_resize(p, sizeof *p);
 	*p = (struct mma_pieces){ .first = first, .n = n, .nwords = nwords };
 	memcpy(p->words, words, nwords * sizeof *words);
-	memset(g.n, 0, sizeof g.n);
 	for (unsigned k = 0; k < n; first++) {
 		if (!first->mma)
 			continue;
-		collect(first, words, p->top[k++], &g);
+		collect(first, words, p->top[k++], g);
 		words += first->words;
 	}
 	for (unsigned k = 0; k < 5; k++)
-		most += g.n[k];
+		most += g->n[k];
 	p = base_resize(p, sizeof *p + most * sizeof *p->span);
 	for (unsigned k = 0; k < 5; k++) {
 		p->part[k] = (uint16_t)at;
-		if (g.n[k])
-			at += wg_desc_spans(k < 4 ? g.rows[k] : g.b, g.n[k], p->span + at);
+		if (g->n[k])
+			at += wg_desc_spans(k < 4 ? g->rows[k] : g->b, g->n[k], p->span + at);
 	}
 	p->part[5] = (uint16_t)at;
+	free(g);
 	return p;
 }
 

@@ -126,7 +126,7 @@ bool inject_open_session(void)
 	text_printf(&path, "%s/%ld-%lld%09ld.jsonl", dir, (long)owner, (long long)t.tv_sec,
 		t.tv_nsec);
 	if (!consan_record_to(session, path.at, &e))
-		inject_print("findings are lost: %s: %s", path.at, e.text);
+		inject_print("findings cannot be recorded: %s", e.text);
 	text_free(&path);
 	return true;
 }

@@ -220,7 +220,7 @@ static bool read_all(const char *path, struct text *t)
 {
 	static const char zeros[64];
 	FILE *f = fopen(path, "re");
-	char part[1 << 16];
+	char part[1 << 13];
 	bool good;
 	size_t n;
 

@@ -55,7 +55,7 @@ static bool write_all(int fd, const char *at, size_t n)
 
 static void read_file(int fd, struct text *t)
 {
-	char part[65536];
+	char part[1 << 13];
 	off_t at = 0;
 	ssize_t n;
 

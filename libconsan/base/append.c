@@ -26,8 +26,12 @@ bool append_open(struct append *a, const char *path, struct consan_err *e)
 
 	*a = (struct append){ .fd = base_open(path, O_WRONLY | O_CREAT | O_APPEND, 0644),
 		.pid = getpid() };
-	if (a->fd < 0 || fstat(a->fd, &st))
-		return err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	if (a->fd < 0 || fstat(a->fd, &st)) {
+		err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+		if (a->fd >= 0)
+			close(a->fd);
+		return false;
+	}
 	a->dev = st.st_dev;
 	a->ino = st.st_ino;
 	a->path = realpath(path, NULL);
@@ -36,11 +40,16 @@ bool append_open(struct append *a, const char *path, struct consan_err *e)
 	return true;
 }
 
+static bool is_ours(const struct append *a, int fd, struct stat *st)
+{
+	return fd >= 0 && !fstat(fd, st) && st->st_dev == a->dev && st->st_ino == a->ino;
+}
+
 bool append_is_ours(const struct append *a, int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && st.st_dev == a->dev && st.st_ino == a->ino;
+	return is_ours(a, fd, &st);
 }
 
 static void open_again(struct append *a)
@@ -61,10 +70,14 @@ bool append_forked(struct append *a)
 {
 	const bool forked = a->pid != getpid();
 	const int old = a->fd;
+	struct stat st;
 
-	if (!forked && append_is_ours(a, a->fd))
+	if (!forked && is_ours(a, a->fd, &st)) {
+		a->removed = !st.st_nlink;
 		return false;
+	}
 	open_again(a);
+	a->removed = !is_ours(a, a->fd, &st) || !st.st_nlink;
 	if (!forked)
 		return false;
 	if (a->fd != old && append_is_ours(a, old))
@@ -77,15 +90,20 @@ bool append_forked(struct append *a)
 /* One write(), unless the disk is full or a signal interrupts it. */
 int append_write(struct append *a, const void *piece, size_t n)
 {
-	for (size_t at = 0; at < n;) {
+	struct size_limit held;
+	int error = 0;
+
+	size_limit_begin(&held);
+	for (size_t at = 0; at < n && !error;) {
 		ssize_t k = write(a->fd, (const char *)piece + at, n - at);
 
 		if (k < 0 && errno != EINTR)
-			return errno;
+			error = errno;
 		if (k > 0)
 			at += (size_t)k;
 	}
-	return 0;
+	size_limit_end(&held);
+	return error;
 }
 
 int append_close(struct append *a)

@@ -18,6 +18,7 @@ struct append {
 	ino_t ino;                 /* ... and open a file of its own under that number */
 	pid_t pid;
 	uint64_t session;          /* random id of this process image, 62 bits; new after fork */
+	bool removed;              /* another process has removed the file: what is written is lost */
 };
 
 /* Opens or creates the file. False: CONSAN_ERR_IO in *e. */

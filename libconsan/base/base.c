@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define ENDLESS_BYTES ((size_t)256 << 20) /* what is read from a pipe or a device, which may have no end */
 
 void base_die(const char *fmt, ...)
 {
@@ -194,15 +197,20 @@ void text_printf(struct text *t, const char *fmt, ...)
 bool text_read(struct text *t, const char *path, struct consan_err *e)
 {
 	FILE *f = fopen(path, "re");
-	char part[1 << 16];
+	char part[1 << 13];
 	bool ok = f != NULL;
-	size_t n;
+	struct stat st;
+	size_t n, most;
 
 	text_add(t, "", 0);
-	while (f && (n = fread(part, 1, sizeof part, f)) > 0)
+	most = f && !fstat(fileno(f), &st) && S_ISREG(st.st_mode) ? SIZE_MAX : t->n + ENDLESS_BYTES;
+	while (f && t->n < most && (n = fread(part, 1, sizeof part, f)) > 0)
 		text_add(t, part, n);
 	if (!f || ferror(f))
 		ok = err_set(e, CONSAN_ERR_IO, 0, 0, "%s: %s", path, strerror(errno));
+	else if (t->n >= most)
+		ok = err_set(e, CONSAN_ERR_IO, 0, 0, "%s: is no file, and has more than %u MiB", path,
+			(unsigned)(ENDLESS_BYTES >> 20));
 	if (f)
 		fclose(f);
 	return ok;

@@ -86,6 +86,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "progress.h"
 #include "sha256.h"
 #include "similar.h"
+#include "size_limit.h"
 #include "span.h"
 #include "visible.h"
 

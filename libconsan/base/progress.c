@@ -15,12 +15,15 @@ struct progress *progress_open(const char *path)
 {
 	int fd = path && *path ? base_open(path, O_RDWR | O_CREAT, 0600) : -1;
 	void *p = MAP_FAILED;
+	struct size_limit held;
 
 	if (fd < 0)
 		return NULL;
+	size_limit_begin(&held);
 	/* on a full disk, to write to a page without room would be a SIGBUS */
 	if (!posix_fallocate(fd, 0, sizeof(struct progress)))
 		p = mmap(NULL, sizeof(struct progress), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	size_limit_end(&held);
 	close(fd);
 	return p == MAP_FAILED ? NULL : p;
 }

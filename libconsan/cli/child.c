@@ -48,9 +48,9 @@ static void forward(int sig, siginfo_t *info, void *context)
 		kill((pid_t)child, sig);
 }
 
-static void catch_signals(void)
+static void catch_signals(int flags)
 {
-	struct sigaction a = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction a = { .sa_sigaction = forward, .sa_flags = SA_SIGINFO | flags };
 
 	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
 		sigaction(passed[i], &a, NULL);
@@ -176,7 +176,7 @@ bool run_program(const struct program *p, int *status, struct text *unseen)
 		run_child(p, exec_failed[1], &old);
 	}
 	child = pid;
-	catch_signals();
+	catch_signals(SA_RESTART);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(exec_failed[1]);
 	n = read(exec_failed[0], &why, sizeof why);
@@ -185,6 +185,7 @@ bool run_program(const struct program *p, int *status, struct text *unseen)
 	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
 		;
 	child = 0;
+	catch_signals(0); /* a report may be for a pipe that no process reads: a signal ends the waiting */
 	if (n != sizeof why)
 		wait_for_others(p->dir, unseen);
 	display_end(&display);

@@ -143,6 +143,7 @@ static bool sees_threads(const struct options *o)
 void set_environment(const struct options *o, const char *lib, const char *dir)
 {
 	struct text words = { 0 }, path = { 0 };
+	char *results = records_folder(dir);
 	const char *other;
 
 	if (o->backend == OPT_BACKEND_GPU) {
@@ -169,7 +170,8 @@ void set_environment(const struct options *o, const char *lib, const char *dir)
 	add_python(lib);
 	options_format(o, &words);
 	setenv(CONSAN_SESSION_ENV, words.at ? words.at : "", 1);
-	setenv("CONSAN_RESULTS", dir, 1);
+	setenv("CONSAN_RESULTS", results, 1);
+	free(results);
 	text_free(&words);
 	text_free(&path);
 }

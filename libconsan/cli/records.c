@@ -11,10 +11,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define RECORD ".jsonl"
+#define OPEN "open-" /* the name of the folder for processes that have given up root's rights begins so */
 #define LEAST_BYTES (256 << 10) /* of a short run's records */
 
 /* ---- the folder ---- */
@@ -41,16 +43,49 @@ static bool has_room(const char *dir)
 	return !error;
 }
 
+/* What root starts may give up its rights before it records something (su, setpriv, servers). Such processes can
+ * create files in a folder in this one. To other users its name is a secret, as they cannot list this one. */
+static bool open_to_others(const char *dir)
+{
+	struct text path = { 0 };
+	uint64_t secret[2];
+	bool ok;
+
+	if (geteuid())
+		return true;
+	if (getrandom(secret, sizeof secret, 0) != sizeof secret)
+		return false;
+	text_printf(&path, "%s/" OPEN "%016llx%016llx", dir, (unsigned long long)secret[0],
+		(unsigned long long)secret[1]);
+	ok = !mkdir(path.at, 0700) && !chmod(path.at, 01733) && !chmod(dir, 0711);
+	text_free(&path);
+	return ok;
+}
+
+char *records_folder(const char *dir)
+{
+	DIR *d = opendir(dir);
+	struct text path = { 0 };
+	struct dirent *entry;
+
+	while (d && !path.n && (entry = readdir(d)))
+		if (!strncmp(entry->d_name, OPEN, strlen(OPEN)))
+			text_printf(&path, "%s/%s", dir, entry->d_name);
+	if (d)
+		closedir(d);
+	return path.n ? path.at : base_strdup(dir);
+}
+
 static char *make_in(const char *parent)
 {
 	struct text t = { 0 };
 	int error;
 
 	text_printf(&t, "%s/consan-XXXXXX", parent);
-	if (mkdtemp(t.at) && has_room(t.at))
+	if (mkdtemp(t.at) && has_room(t.at) && open_to_others(t.at))
 		return t.at;
 	error = errno;
-	rmdir(t.at);
+	records_remove(t.at);
 	text_free(&t);
 	errno = error;
 	return NULL;
@@ -102,25 +137,60 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-bool records_list(struct records *r, const char *dir)
+/* Is it a record file, or (type S_IFLNK) a note? Nothing else is read: another user may have created it. */
+static bool is_of_type(const char *path, mode_t type)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && (st.st_mode & S_IFMT) == type;
+}
+
+static void list_entry(struct records *r, const char *dir, const char *name)
+{
+	struct text t = { 0 };
+
+	if (*name == '.')
+		return;
+	text_printf(&t, "%s/%s", dir, name);
+	if (ends_in(name, RECORD) && is_of_type(t.at, S_IFREG))
+		vec_push(&r->path, t.at);
+	else if (ends_in(name, RESULTS_LOST) && is_of_type(t.at, S_IFLNK))
+		vec_push(&r->lost, t.at);
+	else
+		text_free(&t);
+}
+
+static bool list_folder(struct records *r, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *entry;
 
-	while (d && (entry = readdir(d))) {
-		struct text t = { 0 };
+	while (d && (entry = readdir(d)))
+		list_entry(r, dir, entry->d_name);
+	return d && !closedir(d);
+}
 
-		if (entry->d_name[0] == '.' || !ends_in(entry->d_name, RECORD))
-			continue;
-		text_printf(&t, "%s/%s", dir, entry->d_name);
-		vec_push(&r->path, t.at);
-	}
-	if (!d)
+bool records_list(struct records *r, const char *dir)
+{
+	char *folder = records_folder(dir);
+	const bool listed = list_folder(r, dir);
+
+	if (strcmp(folder, dir))
+		list_folder(r, folder);
+	free(folder);
+	if (!listed)
 		return false;
-	closedir(d);
 	if (r->path.n)
 		qsort(r->path.at, r->path.n, sizeof *r->path.at, by_name);
+	if (r->lost.n)
+		qsort(r->lost.at, r->lost.n, sizeof *r->lost.at, by_name);
 	return true;
+}
+
+void records_lost(const struct records *r, struct text *unseen)
+{
+	for (size_t i = 0; i < r->lost.n; i++)
+		results_lost(unseen, r->lost.at[i]);
 }
 
 pid_t records_writer(const struct records *r)
@@ -142,12 +212,16 @@ void records_free(struct records *r)
 {
 	for (size_t i = 0; i < r->path.n; i++)
 		free(r->path.at[i]);
+	for (size_t i = 0; i < r->lost.n; i++)
+		free(r->lost.at[i]);
 	vec_free(&r->path);
+	vec_free(&r->lost);
 }
 
 void records_remove(const char *dir)
 {
 	static const char *const own[] = { ".progress", ".room", ".lib" };
+	char *folder = records_folder(dir);
 	struct records r = { 0 };
 	struct text t = { 0 };
 
@@ -158,12 +232,17 @@ void records_remove(const char *dir)
 		unlink(t.at);
 		unlink(r.path.at[i]);
 	}
+	for (size_t i = 0; i < r.lost.n; i++)
+		unlink(r.lost.at[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		t.n = 0;
 		text_printf(&t, "%s/%s", dir, own[i]);
 		unlink(t.at);
 	}
+	if (strcmp(folder, dir))
+		rmdir(folder);
 	rmdir(dir);
+	free(folder);
 	text_free(&t);
 	records_free(&r);
 }

@@ -87,24 +87,32 @@ static int recover(const struct args *a)
 {
 	struct records r = { 0 };
 	struct consan_err e = { 0 };
-	struct text unseen = { 0 };
+	struct text unseen = { 0 }, ignored = { 0 };
+	char *own = NULL;
 	int status = 0;
 	pid_t writer;
 	bool ok;
 
-	if (!records_list(&r, a->dir) || !r.path.n) {
+	if (!records_list(&r, a->dir) || !(r.path.n + r.lost.n)) {
 		err_set(&e, CONSAN_ERR_IO, 0, 0, "%s: no records of a run are there", a->dir);
 		records_free(&r);
 		return command_fail(&e);
 	}
 	writer = records_writer(&r);
 	if (writer)
-		text_printf(&unseen, "process %ld still runs", (long)writer);
+		text_printf(&unseen, "process %ld still runs\n", (long)writer);
 	else
-		text_printf(&unseen, "consan-run did not see how the program ended");
-	records_remark(&r, a->dir, NULL, unseen.at);
-	ok = records_report(&r, &a->options, NULL, NULL, 0, &status, &e);
-	unlink(r.path.at[r.path.n - 1]); /* the remark */
+		text_printf(&unseen, "consan-run did not see how the program ended\n");
+	records_lost(&r, &unseen);
+	/* the remark is of this report: consan-run, or another `consan recover', may read the folder, too */
+	own = records_make_dir(false, &ignored, &e);
+	if (own)
+		records_remark(&r, own, NULL, unseen.at);
+	ok = own && records_report(&r, &a->options, NULL, NULL, 0, &status, &e);
+	if (own)
+		records_remove(own);
+	free(own);
+	text_free(&ignored);
 	text_free(&unseen);
 	records_free(&r);
 	if (!ok)

@@ -25,7 +25,7 @@ struct run {
 	char **argv;            /* of the program */
 	char *program;          /* its path */
 	char *lib;              /* folder of our libraries */
-	char *dir;              /* folder of the record files */
+	char *dir, *results;    /* our folder, and that of the record files in it */
 	char *origin;           /* folder of the store of PTX */
 	struct text remarks;    /* lines for the report: sources of options, other folders */
 	struct shard shard;
@@ -37,6 +37,7 @@ static void clean_up(struct run *r)
 	if (r->dir)
 		records_remove(r->dir);
 	free(r->dir);
+	free(r->results);
 	free(r->lib);
 	free(r->program);
 	free(r->shard.run);
@@ -54,23 +55,43 @@ static bool make_dir(struct run *r)
 	if (remarks.n)
 		print_error("%s", remarks.at);
 	text_free(&remarks);
+	r->results = r->dir ? records_folder(r->dir) : NULL;
 	return r->dir && link_library_dir(&r->lib, r->dir);
 }
 
-/* unseen: lines about what the report does not have. only: as of consan_report(). False: the report is not
- * written, or not whole; *status is the exit status in any case. */
-static bool report(struct run *r, int program, const char *unseen, const char *only, int *status)
+/* A program may remove what is in TMPDIR. */
+static void list_records(struct run *r, struct records *records, struct text *unseen)
+{
+	const bool listed = records_list(records, r->dir);
+
+	records_lost(records, unseen);
+	if (access(r->results, F_OK))
+		text_printf(unseen, "the folder of records, %s, was removed while the program ran\n", r->results);
+	if (listed)
+		return;
+	free(r->results);
+	free(r->dir);
+	make_dir(r); /* it gets this line */
+}
+
+/* unseen: lines about what the report does not have, to which it appends. only: as of consan_report(). False:
+ * the report is not written, or not whole; *status is the exit status in any case. */
+static bool report(struct run *r, int program, struct text *unseen, const char *only, int *status)
 {
 	struct records records = { 0 };
 	struct consan_err e = { 0 };
 	bool ok;
 
 	*status = program;
-	records_list(&records, r->dir);
-	if (!records.path.n)
+	list_records(r, &records, unseen);
+	if (!r->dir) {
+		*status = *status ? *status : EXIT_INTERNAL;
+		return false;
+	}
+	if (!records.path.n && !unseen->n)
 		text_printf(&r->remarks, "%s %s\n", r->program, r->options.backend == OPT_BACKEND_GPU
 			? "never used the NVIDIA driver" : "never called CUDA");
-	records_remark(&records, r->dir, r->remarks.at, unseen);
+	records_remark(&records, r->dir, r->remarks.at, unseen->at);
 	ok = records_report(&records, &r->options, only, r->program, program, status, &e);
 	if (!ok) {
 		print_error("%s", e.text);
@@ -108,7 +129,7 @@ static int merge(const struct run *r, struct shards *s, int program)
 
 /* Leaves the report in the folder, and merges if no shard is to come. A launcher such as mpirun ends the
  * others if one fails, so only the one that ends last has the status of the findings. */
-static int report_shard(struct run *r, int program, const char *unseen)
+static int report_shard(struct run *r, int program, struct text *unseen)
 {
 	const char *dir = r->options.shard_dir;
 	char *path = shards_report(dir, &r->shard);
@@ -206,9 +227,9 @@ static int run_and_report(struct run *r)
 	program = (struct program){ &r->options, r->program, r->argv, r->lib, r->dir };
 	if (run_program(&program, &status, &unseen)) {
 		if (*r->options.shard_dir)
-			status = report_shard(r, status, unseen.at);
+			status = report_shard(r, status, &unseen);
 		else
-			report(r, status, unseen.at, NULL, &status);
+			report(r, status, &unseen, NULL, &status);
 	}
 	text_free(&unseen);
 	return status;

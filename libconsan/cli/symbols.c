@@ -6,8 +6,11 @@
 
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { FRAMES = 64 };
 
@@ -45,6 +48,18 @@ void symbols_close(struct symbols *s)
 	free(s);
 }
 
+/* The program may have put something else in the place of its file: a pipe would be waited for. */
+static int open_object(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || (!fstat(fd, &st) && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static struct object *object_of(struct symbols *s, const char *path)
 {
 	static const Dwfl_Callbacks callbacks = {
@@ -52,16 +67,20 @@ static struct object *object_of(struct symbols *s, const char *path)
 		.section_address = dwfl_offline_section_address,
 	};
 	struct object o = { .path = NULL };
+	int fd;
 
 	for (size_t i = 0; i < s->object.n; i++)
 		if (!strcmp(s->object.at[i].path, path))
 			return &s->object.at[i];
 	o.path = base_strdup(path);
-	o.dwfl = dwfl_begin(&callbacks);
+	fd = open_object(path);
+	o.dwfl = fd < 0 ? NULL : dwfl_begin(&callbacks);
 	if (o.dwfl) {
-		o.module = dwfl_report_offline(o.dwfl, path, path, -1);
+		o.module = dwfl_report_offline(o.dwfl, path, path, fd);
 		dwfl_report_end(o.dwfl, NULL, NULL);
 	}
+	if (fd >= 0 && !o.module)
+		close(fd); /* else the module has it */
 	vec_push(&s->object, o);
 	return &s->object.at[s->object.n - 1];
 }

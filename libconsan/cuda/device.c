@@ -140,7 +140,7 @@ static int open_session(void)
 		return device.broken = cudaErrorInitializationError;
 	}
 	if (path && !consan_record_to(device.c, path, &e))
-		print_error("findings cannot be recorded: %s: %s", path, e.text);
+		print_error("findings cannot be recorded: %s", e.text);
 	free(path);
 	consan_progress_to(device.c, base_environ(PROGRESS_ENV));
 	consan_on_stack(device.c, host_stack);

@@ -314,7 +314,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction func, unsigned gx, unsigned gy, un
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void *user)
 {
-	struct op op = { .kind = OP_HOST, .host = { call, user } };
+	struct op op = { .kind = OP_HOST, .host = { .call = call, .user = user } };
 
 	return drv(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }

@@ -23,6 +23,7 @@ enum { FREE_PAGE, NO_WRITES, NO_ACCESS };
 /* A page of which so many host accesses were no race: a neighbour of what the operations use. */
 enum { MOST_STEPS = 512 };
 enum { MOST_OF_FUNCTION = 4096 }; /* accesses of one host function */
+enum { MOST_REPEATS = 1000 }; /* faults of a thread at one address, in a page that is not guarded */
 
 struct area {
 	uintptr_t at;
@@ -239,13 +240,26 @@ static void run_queued(void)
 	guard_update();
 }
 
-static bool faulted(uintptr_t at, ucontext_t *u)
+/* An access that is not guarded faults: another thread was first, or what was queued has run, and it succeeds
+ * now; or the program has protected the page itself, and it never does. */
+static bool never_succeeds(uintptr_t at, bool guarded)
+{
+	static _Thread_local struct { uintptr_t at; unsigned n; } last;
+
+	if (guarded || last.at != at)
+		last.n = 0;
+	last.at = at;
+	return !guarded && ++last.n > MOST_REPEATS;
+}
+
+static bool faulted(uintptr_t at, const siginfo_t *info, ucontext_t *u)
 {
 	struct area *a;
-	bool again, write;
+	bool again, write, guarded;
 	size_t page;
 
-	if (!is_ours(at))
+	/* memory may be unmapped while it is registered */
+	if (info->si_code == SEGV_MAPERR || !is_ours(at))
 		return false;
 	run_queued();
 	lock();
@@ -256,8 +270,8 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 	}
 	page = (at - a->at) / PAGE;
 	write = is_write(u, a->now[page]);
-	/* else another thread was first, or what was queued has run */
-	if (a->now[page] == NO_ACCESS || (a->now[page] == NO_WRITES && write)) {
+	guarded = a->now[page] == NO_ACCESS || (a->now[page] == NO_WRITES && write);
+	if (guarded) {
 		again = check(a, at, 1, write);
 		if (engine_running()) /* of a function, which may access many pages */
 			want_one(a, page);
@@ -268,7 +282,7 @@ static bool faulted(uintptr_t at, ucontext_t *u)
 			step(u, at);
 	}
 	unlock();
-	return true;
+	return !never_succeeds(at, guarded);
 }
 
 /* The program's own handler, or what would happen without ours. */
@@ -286,7 +300,7 @@ static void on_segv(int signal, siginfo_t *info, void *context)
 {
 	const int saved = errno;
 
-	if (!faulted((uintptr_t)info->si_addr, context))
+	if (!faulted((uintptr_t)info->si_addr, info, context))
 		pass_on(signal, info, context, &guard.segv);
 	errno = saved;
 }

@@ -383,7 +383,7 @@ int image_open_file(const char *path, struct image **out)
 {
 	FILE *f = path ? fopen(path, "rb") : NULL;
 	struct text all = { 0 };
-	char part[65536];
+	char part[1 << 13];
 	size_t n;
 	int error;
 

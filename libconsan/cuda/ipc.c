@@ -86,7 +86,7 @@ static int make_file(const char *name, size_t n, uint64_t *inode)
 		return -1;
 	high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	close(fd);
-	if (high >= 0 && !ftruncate(high, (off_t)n) && !fstat(high, &is)) {
+	if (high >= 0 && size_limit_set(high, n) && !fstat(high, &is)) {
 		*inode = is.st_ino;
 		return high;
 	}

@@ -18,7 +18,8 @@ static _Atomic uint64_t in_use[CONSAN_DEVICES];
 
 static uint64_t memory_total(void)
 {
-	uint64_t host = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	const long pages = sysconf(_SC_PHYS_PAGES); /* a filter of system calls may forbid to ask */
+	const uint64_t host = pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) : UINT64_MAX;
 
 	return host < MEMORY_TOTAL ? host : MEMORY_TOTAL;
 }
@@ -390,10 +391,15 @@ struct copy copy_plane(void *dst, size_t dst_pitch, const void *src, size_t src_
 		.kind = kind };
 }
 
-/* Bytes from the first to the last byte accessed. */
+/* Bytes from the first to the last byte accessed; more than there is if that is no number. */
 static size_t span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice)
 {
-	return (depth - 1) * slice + (height - 1) * pitch + width;
+	size_t slices, rows, sum;
+
+	if (__builtin_mul_overflow(depth - 1, slice, &slices) || __builtin_mul_overflow(height - 1, pitch, &rows)
+			|| __builtin_add_overflow(slices, rows, &sum) || __builtin_add_overflow(sum, width, &sum))
+		return SIZE_MAX;
+	return sum;
 }
 
 int copy_check(const struct copy *c)
@@ -457,18 +463,18 @@ void copy_stage(struct copy *c)
 int fill_check(const struct fill *f)
 {
 	int error = device_ready();
+	size_t width, bytes;
 
 	if (error)
 		return error;
 	if (!f->width || !f->height || !f->depth)
 		return 0;
-	if ((uintptr_t)f->dst % f->unit)
+	if ((uintptr_t)f->dst % f->unit || __builtin_mul_overflow(f->width, f->unit, &width))
 		return cudaErrorInvalidValue;
-	if (f->height > 1 && f->pitch < f->width * f->unit)
+	if (f->height > 1 && f->pitch < width)
 		return cudaErrorInvalidPitchValue;
-	if (!vmm_usable(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice)))
-		return cudaErrorInvalidValue;
-	return mem_check(f->dst, span(f->width * f->unit, f->height, f->depth, f->pitch, f->slice));
+	bytes = span(width, f->height, f->depth, f->pitch, f->slice);
+	return vmm_usable(f->dst, bytes) ? mem_check(f->dst, bytes) : cudaErrorInvalidValue;
 }
 
 static void fill_row(char *at, const struct fill *f)

@@ -18,6 +18,8 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 /* Does the object have device code as nvcc embeds it? strip keeps this section. */
 static bool has_fatbin(const struct elf *f)
@@ -152,9 +154,18 @@ static bool is_new(const struct dl_phdr_info *info)
 	return true;
 }
 
+/* The program's file; where /proc is not mounted, as it was started. */
+static const char *program_file(void)
+{
+	static const char exe[] = "/proc/self/exe";
+	const char *started = (const char *)getauxval(AT_EXECFN);
+
+	return access(exe, R_OK) && started ? started : exe;
+}
+
 static int object(struct dl_phdr_info *info, size_t size, void *user)
 {
-	const char *path = info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe";
+	const char *path = info->dlpi_name[0] ? info->dlpi_name : program_file();
 	unsigned *number = user;
 	struct elf f;
 

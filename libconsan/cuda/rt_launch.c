@@ -89,7 +89,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *user)
 {
-	struct op op = { .kind = OP_HOST, .host = { call, user } };
+	struct op op = { .kind = OP_HOST, .host = { .call = call, .user = user } };
 
 	return rt(call ? stream_issue(stream, &op, false) : cudaErrorInvalidValue);
 }

@@ -114,7 +114,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 		return drv(error);
 	snprintf(name, sizeof name, "consan-device-%d", p->location.id);
 	fd = memfd_create(name, MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
+	if (fd < 0 || !size_limit_set(fd, bytes)) {
 		if (fd >= 0)
 			close(fd);
 		mem_uncount(p->location.id, bytes);
@@ -203,7 +203,7 @@ static void map_log(struct memory *m)
 
 static void begin_sharing(struct memory *m)
 {
-	if (m->log || ipc_log_bytes() >= VMM_PAGE || ftruncate(m->fd, (off_t)(m->bytes + ipc_log_bytes())))
+	if (m->log || ipc_log_bytes() >= VMM_PAGE || !size_limit_set(m->fd, m->bytes + ipc_log_bytes()))
 		return;
 	map_log(m);
 	ipc_begins();

@@ -47,11 +47,18 @@ static void gather(unsigned char *to, const unsigned char *shared, const uint32_
 		memcpy(to + 16 * i, shared + piece[i], 16);
 }
 
-static void sparse_product(const struct wg_op *o, const struct wg_tile *w, struct tc_scratch *x)
+/* Not on the stack, which can be that of a small thread of the program. */
+struct sparse_scratch {
+	struct tc_scratch x;
+	uint32_t d[64 * 256];
+};
+
+static void sparse_product(const struct wg_op *o, const struct wg_tile *w, struct sparse_scratch *scratch)
 {
 	const unsigned bits = tile_in_bits(w->a_type), half = 256 / bits, n = w->n;
 	const unsigned nreg = o->args->nd;
-	uint32_t d[64 * 256];
+	struct tc_scratch *x = &scratch->x;
+	uint32_t *d = scratch->d;
 	struct tc_tile t = sparse_tile((uint8_t[]){ w->a_type, w->b_type }, (enum tile_acc)w->acc, 64,
 		n, 2 * half, d, x);
 	void *reg[4][128];
@@ -112,7 +119,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	for (unsigned w = 0; w < 4; w++)
 		t.r[w] = warpgroup_warp(op->warp, w)->r;
 	if (a->sparse)
-		sparse_product(o, &t, ex_scratch(c->worker, sizeof(struct tc_scratch)));
+		sparse_product(o, &t, ex_scratch(c->worker, sizeof(struct sparse_scratch)));
 	else
 		a->tile(&t, ex_scratch(c->worker, sizeof(struct wg_scratch)));
 	wgmma_moves(g, o->number);

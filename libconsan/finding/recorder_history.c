@@ -322,17 +322,20 @@ static int by_newest(const void *a, const void *b)
 
 void recorder_keep_tail(struct recorder *r)
 {
-	struct last_access newest[ACCESSES];
+	struct last_access *newest;
 	struct tail *t;
 	uint32_t n = 0;
 
 	if (r->info.id >= TAILS)
 		return;
+	newest = base_alloc(ACCESSES * sizeof *newest); /* the stack may be small: it can be the program's */
 	for (uint32_t i = 0; i < ACCESSES; i++)
 		if (r->access[i].run == r->run && r->access[i].global)
 			newest[n++] = r->access[i];
-	if (!n)
+	if (!n) {
+		free(newest);
 		return;
+	}
 	qsort(newest, n, sizeof *newest, by_newest);
 	t = base_alloc(sizeof *t);
 	t->info = r->info;
@@ -340,6 +343,7 @@ void recorder_keep_tail(struct recorder *r)
 	t->run = r->run;
 	t->naccesses = n < TAIL_ACCESSES ? n : TAIL_ACCESSES;
 	memcpy(t->access, newest, t->naccesses * sizeof *newest);
+	free(newest);
 	for (uint64_t k = r->at > TAIL ? r->at - TAIL : 0; k < r->at; k++)
 		t->ring[k % TAIL] = r->ring[k % RING];
 	pthread_mutex_lock(&r->all->lock);

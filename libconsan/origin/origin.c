@@ -81,13 +81,16 @@ static bool write_all(int fd, const char *p, size_t n)
 static void write_entry(const char *path, const char *packed, size_t n)
 {
 	struct text temporary = { 0 };
+	struct size_limit held;
 	bool good;
 	int fd;
 
 	text_printf(&temporary, "%.*s/" TEMPORARY, (int)(strrchr(path, '/') - path), path);
 	fd = mkostemp(temporary.at, O_CLOEXEC);
 	if (fd >= 0) {
+		size_limit_begin(&held);
 		good = write_all(fd, packed, n);
+		size_limit_end(&held);
 		if (close(fd) || !good || rename(temporary.at, path))
 			unlink(temporary.at);
 	}
@@ -186,7 +189,7 @@ static bool fits(int fd)
 static bool read_entry(const char *path, struct text *packed)
 {
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	char part[1 << 16];
+	char part[1 << 13];
 	ssize_t n = -1;
 
 	if (fd < 0)

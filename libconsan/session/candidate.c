@@ -189,13 +189,15 @@ static const struct { unsigned hint; const char *after, *before; } fences[] = {
 static void add_fences(struct candidates *c, size_t i)
 {
 	const struct finding *f = c->f[i];
-	struct place after[2 * PLACES], before[2 * PLACES];
+	struct place *after, *before;
 	size_t k = 0, n, m, g;
 
 	while (k < ARRAY_SIZE(fences) && fences[k].hint != f->hint_id)
 		k++;
 	if (k == ARRAY_SIZE(fences) || f->nsides < 2)
 		return;
+	after = base_alloc(4 * PLACES * sizeof *after);
+	before = after + 2 * PLACES;
 	for (g = 0; g < 2; g++) { /* a race of two clusters names them in either order */
 		struct finding_edit e = { .kind = EDIT_AFTER, .site = f->side[!g].site };
 
@@ -215,6 +217,7 @@ static void add_fences(struct candidates *c, size_t i)
 				add(c, &(struct candidate){ { after[a], before[b] }, 2, i,
 					(unsigned)(9 + 4 * (a + b)), 0, false });
 	}
+	free(after);
 }
 
 /* What the rule alone says, if the hint names another edit. */
@@ -230,13 +233,15 @@ static void add_by_rule(struct candidates *c, size_t i)
 
 static void add_missing_wait(struct candidates *c, size_t i)
 {
-	struct candidate x[MISSING_WAITS];
+	/* not on the stack, which may be small: it is the program's */
+	struct candidate *x = base_alloc(MISSING_WAITS * sizeof *x);
 	const size_t n = missing_wait(c->placer, c->f[i], x);
 
 	for (size_t k = 0; k < n; k++) {
 		x[k].finding = i;
 		add(c, &x[k]);
 	}
+	free(x);
 }
 
 /* ---- the edits that findings show ---- */

@@ -473,7 +473,7 @@ void session_explore(struct consan *c, const struct consan_launch *l, const void
 {
 	struct coverage *v = session_coverage(c, config->launch.kernel);
 	struct trial trial = { c, l, params, *config, 0 };
-	const struct explorer x = { try_schedule, &trial, c->opt.seed, c->part, c->parts };
+	const struct explorer x = { try_schedule, &trial, session_found, c, c->opt.seed, c->part, c->parts };
 	const uint64_t mine = c->opt.explore / c->parts + (c->part <= c->opt.explore % c->parts);
 	uint64_t tried;
 
@@ -513,7 +513,7 @@ void session_reverse(struct consan *c, const struct consan_launch *l, const void
 	const struct check_config *config, struct explored *out)
 {
 	struct trial trial = { c, l, params, *config, REVERSE_OPS };
-	const struct explorer x = { try_schedule, &trial, c->opt.seed, 1, 1 };
+	const struct explorer x = { try_schedule, &trial, session_found, c, c->opt.seed, 1, 1 };
 	struct exec_control control = { .reverse = true };
 	const unsigned waited = out->waited;
 	const bool limited = out->limited;
@@ -548,7 +548,7 @@ void session_take_explored(struct consan *c, const struct explored *x)
 
 		pthread_mutex_lock(&c->lock);
 		for (size_t i = 0; i < c->findings.n && !known; i++)
-			known = finding_same(&c->findings.at[i]->f, &x->finding.at[k]);
+			known = c->findings.at[i]->before && finding_same(&c->findings.at[i]->f, &x->finding.at[k]);
 		pthread_mutex_unlock(&c->lock);
 		if (!known)
 			session_take(c, &x->finding.at[k]);

@@ -50,6 +50,17 @@ bool explore_put(int fd, const struct finding *const *f, size_t n)
 	return copy_put(fd, &(struct finding){ .rule = RULE_NONE }, sizeof **f);
 }
 
+/* Many schedules have the same findings. Takes ownership of *f. */
+static void keep(struct explored *out, struct finding *f)
+{
+	for (size_t i = 0; i < out->finding.n; i++)
+		if (finding_same(&out->finding.at[i], f)) {
+			finding_free(f);
+			return;
+		}
+	vec_push(&out->finding, *f);
+}
+
 bool explore_get(int fd, struct explored *out)
 {
 	struct finding f;
@@ -63,7 +74,7 @@ bool explore_get(int fd, struct explored *out)
 		f.waiter = f.nwaiters ? base_alloc(f.nwaiters * sizeof *f.waiter) : NULL;
 		if (copy_get(fd, f.waiter, f.nwaiters * sizeof *f.waiter, 0)
 			&& (!history || (f.history = get_history(fd)))) {
-			vec_push(&out->finding, f);
+			keep(out, &f);
 			continue;
 		}
 		finding_free(&f);
@@ -103,6 +114,7 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 	struct explored *out)
 {
 	struct exec_steps *steps = control ? control->steps : NULL;
+	const size_t before = out->finding.n;
 	const struct finding *const *found;
 	enum explore_end end = EXPLORE_ENDED;
 	bool ok;
@@ -126,6 +138,8 @@ bool explore_one(const struct explorer *x, uint64_t seed, struct exec_control *c
 	close(fd[1]);
 	ok = pid > 0 && explore_get(fd[0], out) && (!steps || get_steps(fd[0], steps))
 		&& get_end(fd[0], &end);
+	for (size_t i = before; x->found && i < out->finding.n; i++)
+		x->found(x->taker, &out->finding.at[i]);
 	out->lost += !ok;
 	out->waited += end != EXPLORE_ENDED;
 	out->limited |= end == EXPLORE_LIMIT;

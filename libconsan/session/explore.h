@@ -11,7 +11,7 @@
 #include "libconsan/finding/finding.h"
 
 struct explored {
-	VEC(struct finding) finding; /* in the order in which the schedules ran */
+	VEC(struct finding) finding; /* different ones, in the order in which the schedules ran */
 	unsigned lost;               /* schedules whose process ended early */
 	unsigned waited;             /* schedules that were stopped: EXPLORE_WAITS, _LIMIT */
 	bool limited;                /* one was EXPLORE_LIMIT: no further one is tried */
@@ -36,6 +36,9 @@ struct explorer {
 	size_t (*run)(void *user, uint64_t seed, const struct exec_control *control,
 		const struct finding *const **found, enum explore_end *end);
 	void *user;
+	/* Takes each new finding at once: the process may be killed before the last schedule. May be NULL. */
+	void (*found)(void *taker, const struct finding *f);
+	void *taker;
 	uint64_t seed;               /* of the launch itself */
 	unsigned part, parts;        /* of the schedules, those of part `part`, from 1: no other part has them */
 };

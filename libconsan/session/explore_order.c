@@ -61,7 +61,7 @@ void consan_explore_order(struct consan *c, void (*run)(void *user), void *user)
 {
 	const uint64_t mine = c->opt.explore / c->parts + (c->part <= c->opt.explore % c->parts);
 	struct ordering order = { .c = c, .run = run, .user = user, .sites = site_count() };
-	const struct explorer x = { try_order, &order, c->opt.seed, c->part, c->parts };
+	const struct explorer x = { try_order, &order, session_found, c, c->opt.seed, c->part, c->parts };
 	struct explored out = { 0 };
 
 	explore_seeds(&x, mine, &out);

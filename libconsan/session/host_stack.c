@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 enum { MOST = 64, KEPT = 32 }; /* frames: unwound, recorded */
@@ -41,6 +42,7 @@ static int has_pc(struct dl_phdr_info *info, size_t size, void *user)
 /* The object with the code at pc. The program itself has no name there. */
 static bool find_object(uintptr_t pc, struct object *o)
 {
+	const char *started = (const char *)getauxval(AT_EXECFN);
 	ssize_t n;
 
 	*o = (struct object){ .pc = pc };
@@ -50,7 +52,9 @@ static bool find_object(uintptr_t pc, struct object *o)
 		return true;
 	n = readlink("/proc/self/exe", o->path, sizeof o->path - 1);
 	o->path[n > 0 ? n : 0] = 0;
-	return n > 0;
+	if (n <= 0 && started && *started == '/') /* /proc is not mounted */
+		snprintf(o->path, sizeof o->path, "%s", started);
+	return *o->path;
 }
 
 /* Frames of these are between the program's call and ours. */

@@ -64,11 +64,13 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 {
 	/* the schedule without switches shows the others, so each part runs it; it belongs to the first */
 	struct explored unowned = { 0 };
+	struct explorer unheard = *x;
 	candidates queue = { 0 };
 	bool recorded = true;
 	uint64_t tried = 0;
 	size_t at;
 
+	unheard.found = NULL;
 	vec_push(&queue, (struct candidate){ 0 });
 	for (at = 0; at < queue.n && tried < most && !out->limited && !unowned.limited; at++) {
 		const struct candidate c = queue.at[at];
@@ -77,7 +79,7 @@ void explore_search(const struct explorer *x, uint64_t most, struct explored *ou
 		struct exec_control control = { .at = c.at, .n = c.n, .steps = &steps };
 
 		tried += owned;
-		if (explore_one(x, x->seed, &control, owned ? out : &unowned)) {
+		if (explore_one(owned ? x : &unheard, x->seed, &control, owned ? out : &unowned)) {
 			out->schedules += owned;
 			recorded &= steps.n == steps.step.n;
 			if (c.n < FINDING_SWITCHES)

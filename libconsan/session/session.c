@@ -151,8 +151,10 @@ bool consan_record_to(struct consan *c, const char *path, struct consan_err *e)
 
 	if (path) {
 		w = results_create(path, e);
-		if (!w)
+		if (!w) {
+			results_lose(path, e->text);
 			return false;
+		}
 		results_process(w, program_invocation_name, c->gpu ? c->gpu->name : "");
 		if (consan_python_unprepared())
 			results_remark(w, RESULT_REMARK_note, "Python was started without consan's part for it (python "
@@ -171,6 +173,8 @@ void consan_record_failure(const char *path, const char *why)
 {
 	struct results_writer *w = results_create(path, NULL);
 
+	if (!w)
+		results_lose(path, why);
 	results_process(w, program_invocation_name, "");
 	results_remark(w, RESULT_REMARK_not_seen, why);
 	results_close(w);
@@ -359,6 +363,7 @@ static void dump_ptx(struct consan *c, const char *text, size_t n)
 {
 	char *dir = options_path(c->opt.dump_ptx, getpid());
 	struct text path = { 0 };
+	struct size_limit held;
 	bool ok;
 	FILE *f;
 
@@ -367,9 +372,11 @@ static void dump_ptx(struct consan *c, const char *text, size_t n)
 	pthread_mutex_lock(&c->lock);
 	text_printf(&path, "%s/%u.ptx", dir, c->dumped++);
 	pthread_mutex_unlock(&c->lock);
-	f = mkdir(dir, 0777) && errno != EEXIST ? NULL : fopen(path.at, "w");
+	f = mkdir(dir, 0777) && errno != EEXIST ? NULL : fopen(path.at, "we");
+	size_limit_begin(&held);
 	ok = f && fwrite(text, 1, n, f) == n;
 	ok = f && !fclose(f) && ok;
+	size_limit_end(&held);
 	if (!ok) {
 		struct text remark = { 0 };
 

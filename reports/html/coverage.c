@@ -85,7 +85,9 @@ void html_coverage(struct html *h)
 		"instructions executed", "events", "dropped" };
 	const struct results *r = h->r;
 	struct markup *m = &h->m;
+	struct report_counts n;
 
+	report_count(r, &n);
 	mu_open(m, "section");
 	mu_attr(m, "id", "coverage");
 	mu_element(m, "h2", NULL, "Coverage");
@@ -95,7 +97,8 @@ void html_coverage(struct html *h)
 			coverage_row(h, &r->coverage.at[i]);
 		html_table_end(m);
 	} else {
-		mu_element(m, "p", "error", "No kernel was launched.");
+		mu_element(m, "p", "error", n.unseen || r->cut ? "No launch is recorded."
+			: "No kernel was launched.");
 	}
 	if (r->remark.n || r->cut) {
 		mu_class(m, "ul", "plain");
@@ -106,7 +109,7 @@ void html_coverage(struct html *h)
 				plural_s(r->remark.at[i].count));
 		if (r->cut)
 			mu_element(m, "li", NULL, "%llu records could not be read: a process was "
-				"killed while writing, or TMPDIR is on a full disk",
+				"killed while writing, its limit for files was reached, or TMPDIR is on a full disk",
 				(unsigned long long)r->cut);
 		mu_close(m, "ul");
 	}

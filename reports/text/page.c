@@ -115,12 +115,14 @@ void page_add(struct page *p, enum page_style style, const char *fmt, ...)
 
 void page_verbatim(struct page *p, enum page_style style, const char *s)
 {
-	size_t n = strlen(s);
+	unsigned left = p->width > p->col ? p->width - p->col : 0;
+	size_t n = 0;
 
-	while (p->width && n && p->col + columns(s, n) > p->width)
-		n--;
-	while (n && ((unsigned char)s[n] & 0xc0) == 0x80)
-		n--; /* do not cut a character */
+	/* no character is cut: continuation bytes take no column */
+	while (s[n] && (!p->width || ((unsigned char)s[n] & 0xc0) == 0x80 || left)) {
+		left -= p->width && ((unsigned char)s[n] & 0xc0) != 0x80;
+		n++;
+	}
 	styled(p, style, s, n);
 	p->blank = false;
 }

@@ -173,7 +173,8 @@ static void add_remarks(struct page *p, const struct results *r)
 		page_add(p, YELLOW, "%llu record%s could not be read",
 			(unsigned long long)r->cut, r->cut == 1 ? "" : "s");
 		page_add(p, PLAIN,
-			": a process was killed while writing, or TMPDIR is on a full disk");
+			": a process was killed while writing, its limit for files was reached, or TMPDIR is on a "
+			"full disk");
 		page_end(p);
 	}
 }
@@ -242,7 +243,7 @@ static void add_summary(struct page *p, const struct results *r, const struct op
 		page_add(p, BOLD, ", %u consequence%s", n.consequences, plural_s(n.consequences));
 	add_rules(p, r, least);
 	if (!n.kernels && !n.skipped)
-		page_add(p, BOLD, "; no kernel was launched");
+		page_add(p, BOLD, n.unseen || r->cut ? "; no launch is recorded" : "; no kernel was launched");
 	else
 		page_add(p, BOLD, "; %u of %u kernel%s checked", n.checked, n.kernels,
 			plural_s(n.kernels));

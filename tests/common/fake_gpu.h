@@ -4,6 +4,7 @@
 #define CONSAN_TESTS_FAKE_GPU_H
 
 #include "tests/common/shell.h"
+#include "tests/common/skip.h"
 
 #include <criterion/criterion.h>
 
@@ -11,7 +12,7 @@
 static inline void needs_gpu_mode(void)
 {
 	if (shell("test -e %s/libconsan-gpu.so", build_dir()))
-		cr_skip_test("consan was built without CUPTI");
+		SKIP_TEST("consan was built without CUPTI");
 }
 
 /* The begin of a shell command, before further variables: `env' with the fake driver. It assembles, as

@@ -7,16 +7,20 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <spawn.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define OK(call) do { const cudaError_t error = (call); if (error != cudaSuccess) { \
@@ -392,6 +396,92 @@ static char self_path[] = "./ends", plain[] = "plain", own[] = "OWN=1", unwatche
 static char *const argv_plain[] = { self_path, plain, NULL }, *const empty[] = { NULL }, *const some[] = { own, NULL };
 static char *const opted_out[] = { unwatched, NULL };
 
+static void launch_racy()
+{
+	OK(cudaMalloc((void **)&device, 4096));
+	racy<<<1, 64>>>(device);
+	OK(cudaDeviceSynchronize());
+}
+
+// As a fiber: on 64 KiB, with pages around it that must not be touched.
+static void on_small_stack()
+{
+	const size_t size = 65536;
+	char *pages = (char *)mmap(NULL, 3 * size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static ucontext_t fiber, caller;
+
+	if (pages == MAP_FAILED || mprotect(pages + size, size, PROT_READ | PROT_WRITE) || getcontext(&fiber))
+		_exit(90);
+	fiber.uc_stack.ss_sp = pages + size;
+	fiber.uc_stack.ss_size = size;
+	fiber.uc_link = &caller;
+	makecontext(&fiber, launch_racy, 0);
+	if (swapcontext(&caller, &fiber))
+		_exit(90);
+}
+
+static int *registered;
+
+static void register_page()
+{
+	registered = (int *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	OK(cudaHostRegister(registered, 4096, 0));
+	quick<<<1, 32>>>(registered);
+	OK(cudaDeviceSynchronize());
+}
+
+// A kernel accesses registered memory that is unmapped.
+static void unmap_registered()
+{
+	launch_racy();
+	register_page();
+	munmap(registered, 4096);
+	quick<<<1, 32>>>(registered);
+	cudaDeviceSynchronize();
+}
+
+// The program protects its memory, and has a handler for the access.
+static void protect_registered()
+{
+	signal(SIGSEGV, [](int) { mprotect(registered, 4096, PROT_READ | PROT_WRITE); });
+	register_page();
+	mprotect(registered, 4096, PROT_NONE);
+	*(volatile int *)registered = 2;
+}
+
+// Sizes whose product or sum is no 64-bit number.
+static void impossible_sizes()
+{
+	const size_t most = (size_t)-1;
+
+	OK(cudaMalloc((void **)&device, 4096));
+	if (cudaMemcpy2D(device, most, device, most, most, most, cudaMemcpyDeviceToDevice) == cudaSuccess
+			|| cudaMemcpy2D(device, most / 2, device, most / 2, 1, 5, cudaMemcpyDeviceToDevice) == cudaSuccess
+			|| cudaMemset2D(device, most, 0, most, most) == cudaSuccess
+			|| !cuMemsetD32((CUdeviceptr)device, 1, (most >> 2) + 2))
+		_exit(90);
+}
+
+static void limit(__rlimit_resource what, rlim_t to)
+{
+	const struct rlimit l = { to, to };
+
+	if (setrlimit(what, &l))
+		_exit(90);
+}
+
+static void drop_rights()
+{
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		_exit(90);
+}
+
+static void shell(const char *command)
+{
+	if (system(command))
+		_exit(90);
+}
+
 static void spawned(int error, pid_t pid)
 {
 	int status;
@@ -420,6 +510,17 @@ static const struct { const char *name; void (*act)(); } firsts[] = {
 	{ "daemon", daemonize },
 	{ "daemon-stays", daemonize },
 	{ "close-all", close_all },
+	{ "small-stack", on_small_stack },
+	{ "unmap-registered", unmap_registered },
+	{ "protect-registered", protect_registered },
+	{ "impossible-sizes", impossible_sizes },
+	{ "drop-rights", drop_rights },
+	{ "limit-descriptors", [] { limit(RLIMIT_NOFILE, 0); } },
+	{ "limit-sizes", [] { limit(RLIMIT_FSIZE, 0); } },
+	{ "limit-sizes-later", [] { launch_racy(); limit(RLIMIT_FSIZE, 0); } },
+	{ "remove-folder", [] { shell("rm -r $TMPDIR/*"); } },
+	{ "remove-folder-later", [] { launch_racy(); shell("rm -r $TMPDIR/*"); } },
+	{ "remove-records", [] { launch_racy(); shell("find $TMPDIR -name '*.jsonl*' -delete"); } },
 };
 
 static int first(const char *name)
@@ -434,9 +535,7 @@ static int first(const char *name)
 		}
 	if (!known)
 		return 99;
-	OK(cudaMalloc((void **)&device, 4096));
-	racy<<<1, 64>>>(device);
-	OK(cudaDeviceSynchronize());
+	launch_racy();
 	if (!strcmp(name, "daemon-stays"))
 		sleep(30);
 	return !strcmp(name, "close-all") && (stat("ends.own", &st) || st.st_size) ? 91 : 4;

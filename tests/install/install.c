@@ -1,6 +1,7 @@
 /* Tests of `make install`: the installed commands, the library with pkg-config, and the
  * examples, built as doc/library.md describes. */
 #include "tests/common/limits.h"
+#include "tests/common/sanitized.h"
 #include "tests/common/shell.h"
 
 #include <criterion/criterion.h>
@@ -30,7 +31,7 @@ __attribute__((format(printf, 1, 2))) static int sh(const char *fmt, ...)
 }
 
 /* The examples need the sanitizers with which the library was built. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CONSAN_ASAN
 #define SANITIZED "-fsanitize=address,undefined "
 #else
 #define SANITIZED ""

@@ -30,13 +30,16 @@ struct results_live *live_create(const char *path, uint64_t session)
 	char *name = path_of(path);
 	int fd = base_open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	struct results_live *v = MAP_FAILED;
+	struct size_limit held;
 
 	free(name);
 	if (fd < 0)
 		return NULL;
+	size_limit_begin(&held);
 	/* to write to a page that the file system has no room for would be a SIGBUS */
 	if (!posix_fallocate(fd, 0, sizeof *v))
 		v = mmap(NULL, sizeof *v, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	size_limit_end(&held);
 	close(fd);
 	if (v == MAP_FAILED)
 		return NULL;

@@ -86,6 +86,12 @@ struct results_writer;
 struct results_writer *results_create(const char *path, struct consan_err *e);
 void results_close(struct results_writer *w); /* w may be NULL, as below */
 
+/* No record can be written to `path`: leaves a note in its folder that the findings of this process are lost, and
+ * why. That needs neither a descriptor nor room on the disk. */
+void results_lose(const char *path, const char *why);
+#define RESULTS_LOST ".lost" /* the names of these notes end so */
+void results_lost(struct text *to, const char *path); /* appends a line about the note */
+
 /* All are thread-safe, and do nothing if w is NULL. `id` identifies a finding of the process: a
  * record with the same id replaces the earlier one; a finding with seen == 0 removes it. */
 void results_process(struct results_writer *w, const char *program, const char *device);

@@ -36,6 +36,7 @@ struct results_writer {
 	VEC(size_t) launch;     /* indices of the places of launches that run, or ran and were not kept */
 	unsigned nlaunches;     /* that are kept */
 	bool torn;              /* the last record was written in part, or not at all */
+	bool lost;              /* results_lose() */
 };
 
 struct results_writer *results_create(const char *path, struct consan_err *e)
@@ -90,12 +91,18 @@ static void unlock(struct results_writer *w)
 /* A forked child goes on in the same file, without places. */
 static void begin(struct results_writer *w)
 {
+	bool forked;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&w->out.lock);
 	w->cancel = cancel;
-	if (!append_forked(&w->out))
+	forked = append_forked(&w->out);
+	if (w->out.removed && !w->lost) {
+		w->lost = true;
+		results_lose(w->path, "its records were removed while it ran");
+	}
+	if (!forked)
 		return;
 	forget_places(w);
 	live_close(w->live, NULL);
@@ -154,10 +161,17 @@ static void put(struct results_writer *w, const char *type, json_t *o)
 
 static bool overwrite(struct results_writer *w, const struct place *p, const char *line)
 {
+	struct size_limit held;
+	bool whole;
+
 	if (!append_is_ours(&w->out, w->in_place))
 		w->in_place = base_open(w->out.path ? w->out.path : w->path, O_WRONLY, 0);
-	return append_is_ours(&w->out, w->in_place)
-		&& pwrite(w->in_place, line, p->bytes, p->at) == (ssize_t)p->bytes;
+	if (!append_is_ours(&w->out, w->in_place))
+		return false;
+	size_limit_begin(&held);
+	whole = pwrite(w->in_place, line, p->bytes, p->at) == (ssize_t)p->bytes;
+	size_limit_end(&held);
+	return whole;
 }
 
 /* Writes the record after begin(), into its place if it fits: blanks may stand between a record and

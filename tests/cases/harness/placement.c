@@ -7,6 +7,7 @@
 #include "libconsan/base/base.h"
 #include "libconsan/finding/finding.h"
 #include "tests/common/limits.h"
+#include "tests/common/sanitized.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __SANITIZE_ADDRESS__ /* which has the memory above 2 GiB and at 0x600000000000 */
+#ifdef CONSAN_ASAN /* which has the memory above 2 GiB and at 0x600000000000 */
 static const uint64_t bases[] = { 0x20000000, 0x3fff0000, 0x7d00ffff0000, 0x7e0000000000 };
 #else
 static const uint64_t bases[] = { 0x20000000, 0x7fff0000, 0x6000ffff0000, 0x7e0000000000 };

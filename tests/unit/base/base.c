@@ -323,6 +323,16 @@ static void expect_visible(const char *s, const char *shown)
 	text_free(&t);
 }
 
+Test(text, endless)
+{
+	struct text t = { 0 };
+	struct consan_err e = { 0 };
+
+	cr_expect_not(text_read(&t, "/dev/zero", &e));
+	cr_expect(strstr(e.text, "is no file"), "%s", e.text);
+	text_free(&t);
+}
+
 Test(visible, control_characters)
 {
 	char message[] = "a\x1b[2Jb\n\tc\xc2\x9b";

@@ -1,5 +1,6 @@
 /* Tests of cuda: the table of calls has every call of the toolkit's headers, and a reason for each that
  * is not supported. */
+#include "tests/common/skip.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -41,7 +42,7 @@ static unsigned check_header(const char *path, const char *macro)
 	unsigned n = 0;
 
 	if (!text_read(&t, path, &e))
-		cr_skip_test("%s", e.text);
+		SKIP_TEST("%s", e.text);
 	for (char *at = t.at; (at = strstr(at, macro));) {
 		size_t length;
 

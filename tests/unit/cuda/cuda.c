@@ -4,6 +4,8 @@
  * fail. */
 #include "tests/common/ended.h"
 #include "tests/common/limits.h"
+#include "tests/common/sanitized.h"
+#include "tests/common/skip.h"
 #include "libconsan/ptx/ptx.h"
 
 #include <criterion/criterion.h>
@@ -173,7 +175,7 @@ static const char *const libraries[] = { "libraries", "libraries_looked_up" };
  * does not search the RUNPATH of the program that calls it. */
 static void search_path(void)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CONSAN_ASAN
 	setenv("LD_LIBRARY_PATH", "fake", 1);
 #endif
 }
@@ -235,7 +237,7 @@ Test(makers, in_process, .timeout = TEST_LIMIT)
 	char words[128];
 
 	if (shell("test -e %s/tests/cuda/makers", build_dir()))
-		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
+		SKIP_TEST("the toolkit has no NVRTC or nvJitLink");
 	for (size_t k = 0; k < ARRAY_SIZE(program); k++)
 		for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
 			snprintf(words, sizeof words, "--code-cache=none ./%s %s", program[k], how[i]);
@@ -249,9 +251,9 @@ Test(makers, child_processes, .timeout = TEST_LIMIT)
 	const char *dir = build_dir();
 
 	if (shell("test -e %s/tests/cuda/makers", dir))
-		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
-#ifdef __SANITIZE_ADDRESS__
-	cr_skip_test("nvcc's cicc crashes if AddressSanitizer's runtime is preloaded, also without consan");
+		SKIP_TEST("the toolkit has no NVRTC or nvJitLink");
+#ifdef CONSAN_ASAN
+	SKIP_TEST("nvcc's cicc crashes if AddressSanitizer's runtime is preloaded, also without consan");
 #endif
 	cr_assert_eq(shell("cd %s/tests/cuda && rm -rf made && mkdir made && cat >made/set.cu <<'E'\n"
 		"extern \"C\" __global__ void set(int *to, int value) { to[threadIdx.x] = value + 1; }\nE\n"
@@ -277,14 +279,14 @@ Test(makers, forms_of_ptxas, .timeout = TEST_LIMIT)
 		"ptxas --output-file out --gpu-name=sm_90a form.ptx", "ptxas --options-file=options",
 		"ptxas -optf options", "cat form.ptx | ptxas -arch=sm_90a -o out -",
 		"ptxas -arch=sm_90a -o out /dev/stdin <form.ptx", "bash -c 'ptxas -arch=sm_90a -o out <(cat form.ptx)'",
-		"ptxas -arch=sm_90a -o out -ias \"$(cat form.ptx)\"", "ptxas -c -arch=sm_90a -o out form.ptx && "
-		"nvlink -arch=sm_90a -o linked out",
+		"ptxas -arch=sm_90a -o out -ias \"$(cat form.ptx)\"", ("ptxas -c -arch=sm_90a -o out form.ptx && "
+		"nvlink -arch=sm_90a -o linked out"),
 	};
 	const char *dir = build_dir();
 	char words[128];
 
 	if (shell("test -e %s/tests/cuda/makers", dir))
-		cr_skip_test("the toolkit has no NVRTC or nvJitLink");
+		SKIP_TEST("the toolkit has no NVRTC or nvJitLink");
 	cr_assert_eq(shell("cd %s/tests/cuda && rm -rf forms && mkdir forms && cd forms && cat >form.cu <<'E'\n"
 		"extern \"C\" __global__ void set(int *to, int value) { to[threadIdx.x] = value + 1; }\nE\n"
 		"nvcc -arch=sm_90a -ptx -o form.ptx form.cu && "
@@ -320,7 +322,7 @@ Test(cuda, nvrtc)
 	int status = run("./driver nvrtc");
 
 	if (status == 77)
-		cr_skip_test("NVRTC is not installed");
+		SKIP_TEST("NVRTC is not installed");
 	cr_assert_eq(status, 0, "%s", output);
 }
 

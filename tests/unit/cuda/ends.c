@@ -3,6 +3,7 @@
  * its end counts as not checked. tests/cuda/ends.cu is the program. */
 #include "tests/common/ended.h"
 #include "tests/common/limits.h"
+#include "tests/common/skip.h"
 #include "libconsan/base/base.h"
 
 #include <criterion/criterion.h>
@@ -235,7 +236,8 @@ Test(ends, in_every_format, .timeout = TEST_LIMIT)
 Test(ends, strange_programs, .timeout = TEST_LIMIT)
 {
 	static const char *const program[] = { "./ends plain", "./ends clearenv", "./ends daemon",
-		"./ends close-all", "./ends_asan plain" };
+		"./ends close-all", "./ends small-stack", "./ends protect-registered", "./ends impossible-sizes",
+		"./ends_asan plain" };
 	static const char *const backend[] = { "cpu", "gpu-emulated" };
 	char words[100];
 
@@ -244,6 +246,13 @@ Test(ends, strange_programs, .timeout = TEST_LIMIT)
 		expect(words, CONTINUES, "CS102");
 		cr_assert_not(has(output, "INCOMPLETE"), "%s: %s", program[i / 2], output);
 	}
+}
+
+/* Fails as it would without the guard of registered memory; does not hang. */
+Test(ends, unmapped, .timeout = TEST_LIMIT)
+{
+	expect("--error-exitcode=0 ./ends unmap-registered", 139, "CS102");
+	cr_expect(has(output, "NOT CHECKED"), "%s", output);
 }
 
 /* Programs that are started with an environment of their own are checked, too; unless that says not to. */
@@ -314,7 +323,7 @@ Test(ends, wherever_files_are, .timeout = TEST_LIMIT)
 Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 {
 	if (script("mkdir $d/t && mount -t tmpfs -o size=400k tmpfs $d/t && umount $d/t"))
-		cr_skip_test("no file system can be mounted");
+		SKIP_TEST("no file system can be mounted");
 	expect_script("mkdir $d/t && mount -t tmpfs -o size=16k tmpfs $d/t && TMPDIR=$d/t $run $ends plain; "
 		"s=$?; umount $d/t; exit $s", 66, "No space left on device: using /tmp");
 	/* what cannot be written does not change the program, and no part of it is left */
@@ -328,12 +337,50 @@ Test(ends, a_full_disk, .timeout = TEST_LIMIT)
 		"s=$?; umount $d/t; exit $s", 67, NULL);
 }
 
+/* What a process cannot record is missed by the report, and no other signal ends the program. */
+Test(ends, records_that_cannot_be_written, .timeout = TEST_LIMIT)
+{
+	static const struct { const char *what, *missed; bool found; } row[] = {
+		{ "limit-descriptors", "is not recorded: ", false },
+		{ "limit-sizes", "INCOMPLETE: records are lost", false },
+		{ "limit-sizes-later", "INCOMPLETE: records are lost", true },
+		{ "remove-folder", "was removed while the program ran", false },
+		{ "remove-folder-later", "was removed while the program ran", false },
+		{ "remove-records", "is not recorded: its records were removed while it ran", false },
+	};
+	static const char *const backend[] = { "cpu", "gpu-emulated" };
+	char text[400];
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(row); i++) {
+		snprintf(text, sizeof text, "mkdir $d/t; TMPDIR=$d/t $run --error-exitcode=0 --backend=%s "
+			"sh -c \"$ends %s; echo program \\$?\"; s=$?; ls -A $d/t; exit $s", backend[i % 2], row[i / 2].what);
+		expect_script(text, 67, row[i / 2].missed);
+		cr_expect(has(output, "program 4\n"), "%s\n%s", text, output);
+		cr_expect_eq(has(output, "CS102"), row[i / 2].found, "%s\n%s", text, output);
+		cr_expect_not(has(output, "never called") || has(output, "\nconsan-"), "%s\n%s", text, output);
+	}
+}
+
+/* A process that gives up root's rights before its first call of CUDA. */
+Test(ends, rights_given_up)
+{
+	if (getuid())
+		SKIP_TEST("only root can give up rights");
+	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 $ends drop-rights; s=$?; "
+		"ls -A $d/t; exit $s", CONTINUES, "1 of 1 kernel checked");
+	cr_expect(has(output, "CS102") && !has(output, "\nconsan-"), "%s", output);
+	/* which other users do not find */
+	expect_script("chmod 711 $d; mkdir -m 1777 $d/t; TMPDIR=$d/t $run --error-exitcode=0 --allow-unchecked sh -c "
+		"\"stat -c '%a %F' $d/t/consan-* \\$CONSAN_RESULTS; setpriv --reuid=65534 ls $d/t/consan-*\"", 2,
+		"711 directory\n1733 directory\n");
+}
+
 /* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
  * while the program runs and afterwards. */
 Test(ends, recover, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; echo old >$d/r.json; $run --report=$d/r.json $ends return stays during & "
-		"while ! grep -qs 'slow.*running' $d/consan-*/*.jsonl; do sleep 0.05; done; "
+		"while ! grep -qs 'slow.*running' $(find $d -name '*.jsonl'); do sleep 0.05; done; "
 		"p=$(cat /proc/$!/task/*/children); kill -9 $!; wait; ls $d/r.json; "
 		"$build/consan recover $d/consan-*; echo status $?; $build/consan recover | grep $d; kill -9 $p; "
 		"while kill -0 $p; do sleep 0.05; done; "
@@ -347,13 +394,67 @@ Test(ends, recover, .timeout = TEST_LIMIT)
 	cr_expect(has(output, "no records of a run are there\nstatus 2\n"), "%s", output);
 }
 
+/* A report for a pipe that no process reads: a signal ends the waiting, and the other reports are written. */
+Test(ends, a_pipe_without_readers, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; mkfifo $d/f.json; $run --report=$d/f.json --report=$d/r.json $ends plain 2>$d/log & "
+		"p=$!; while ! grep -qs SUMMARY $d/log; do sleep 0.05; done; "
+		"while kill -TERM $p 2>/dev/null; do sleep 0.1; done; wait $p; s=$?; cat $d/log; "
+		"grep -c '\"rule\": \"CS102\"' $d/r.json; rm $d/*; ls -A $d; exit $s", 66, "report not written: Interrupted");
+	/* nothing is left behind the reports */
+	cr_expect(strlen(output) > 3 && !strcmp(output + strlen(output) - 3, "\n1\n"), "%s", output);
+}
+
+/* The lines of the host's calls are read when the program has ended, and something else may be in its place. */
+Test(ends, program_file_replaced, .timeout = TEST_LIMIT)
+{
+	static const char *const by[] = { "true", "mkfifo $d/x", "ln -s /dev/zero $d/x", "mkdir $d/x",
+		"head -c 3000 $ends >$d/x" };
+	char text[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		snprintf(text, sizeof text, "cp $ends $d/x; $run --error-exitcode=0 sh -c \"$d/x plain; rm $d/x; %s\"", by[i]);
+		expect_script(text, 0, "1 of 1 kernel checked");
+	}
+}
+
+/* What was found in the schedules that were tried is kept if the process is killed while it tries others. */
+Test(ends, explored, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --explore=1000000000 $ends plain 2>$d/log & p=$!; "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl'); do sleep 0.05; done; kill -9 $(cat /proc/$p/task/*/children); "
+		"wait $p; s=$?; cat $d/log; exit $s", 137, "CS102");
+	cr_expect(has(output, "NOT CHECKED: launch 0 did not finish"), "%s", output);
+}
+
+/* The report of consan-run is not that of a `consan recover' at the same time. */
+Test(ends, recover_meanwhile, .timeout = TEST_LIMIT)
+{
+	expect_script("export TMPDIR=$d; $run --error-exitcode=0 --log-file=$d/log sh -c "
+		"\"$ends plain; until test -e $d/go; do sleep 0.01; done\" & p=$!; "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl'); do sleep 0.05; done; "
+		"for i in 1 2 3; do while test ! -s $d/log; do $build/consan recover $d/consan-*/ >/dev/null 2>&1; done & done; "
+		"touch $d/go; wait $p; s=$?; wait; cat $d/log; rm $d/log $d/go; ls -A $d; exit $s", 0, "1 of 1 kernel checked\n");
+	cr_expect_not(has(output, "not seen") || has(output, "consan-"), "%s", output);
+}
+
+/* Neither /proc nor some system calls are there in a sandbox. */
+Test(ends, without_proc)
+{
+	if (script("unshare -m umount -l /proc"))
+		SKIP_TEST("/proc cannot be unmounted");
+	expect_script("$run --error-exitcode=0 unshare -m sh -c \"umount -l /proc; exec $ends plain\"", CONTINUES,
+		"1 of 1 kernel checked");
+	cr_expect(has(output, "launched"), "%s", output);
+}
+
 /* A process that goes on when the program has ended is waited for, until a signal. */
 Test(ends, daemons, .timeout = TEST_LIMIT)
 {
 	expect_script("export TMPDIR=$d; $run --error-exitcode=0 $ends daemon-stays 2>$d/printed & "
-		"while ! grep -qs CS102 $d/consan-*/*.jsonl || ! grep -qs 'waiting for process' $d/printed; "
+		"while ! grep -qs CS102 $(find $d -name '*.jsonl') || ! grep -qs 'waiting for process' $d/printed; "
 		"do sleep 0.05; done; "
-		"p=$(grep -ho '\"pid\":[0-9]*' $d/consan-*/*.jsonl | head -1 | tr -dc 0-9); "
+		"p=$(grep -ho '\"pid\":[0-9]*' $(find $d -name '*.jsonl') | head -1 | tr -dc 0-9); "
 		"kill -INT $!; wait $!; s=$?; kill -9 $p; cat $d/printed; ls $d; exit $s", CONTINUES, "still runs");
 	cr_expect(has(output, "NOT CHECKED: what was not seen"), "%s", output);
 	cr_expect_not(has(output, "\nconsan-"), "%s", output);
@@ -362,7 +463,7 @@ Test(ends, daemons, .timeout = TEST_LIMIT)
 Test(ends, set_user_id)
 {
 	if (getuid())
-		cr_skip_test("only root can make such a program");
+		SKIP_TEST("only root can make such a program");
 	expect_script("cp $ends $d/x && chown 1 $d/x && chmod u+s $d/x && $run $d/x plain", 67, "gains rights");
 	expect_script("cp $ends $d/x && chmod u+s $d/x && $run $d/x plain", 66, "CS102");
 }

@@ -2,6 +2,7 @@
  * records of all kinds, and both say the same of cases with a known answer. */
 #include "tests/common/device_memory.h"
 #include "tests/common/shell.h"
+#include "tests/common/skip.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -377,7 +378,7 @@ Test(screen, random_records, .timeout = 300)
 	unsigned clean = 0, races = 0;
 
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	for (uint32_t k = 0; k < 30; k++) {
 		uint32_t why;
 
@@ -456,7 +457,7 @@ Test(screen, known, .timeout = 120)
 	static struct pool p;
 
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	for (uint32_t k = 0; k < ARRAY_SIZE(known); k++) {
 		memset(&p, 0, sizeof p);
 		p.chunk[0][0] = 3; /* the next chunk */
@@ -494,7 +495,7 @@ Test(screen, boxes, .timeout = 120)
 	static struct pool p;
 
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	for (uint32_t k = 0; k < ARRAY_SIZE(boxes); k++) {
 		const struct box *b = &boxes[k];
 
@@ -539,7 +540,7 @@ Test(screen, edges, .timeout = 120)
 
 	edges = true;
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	run_two(&(struct one){ READ4, ~0u, 0, 0, 0, 4 }, &(struct one){ WRITE4, 1, 128, 1, 0, 4 });
 	expect_edges((struct screen_edge[]){ { AT, reads, 0 }, { AT + 128, writes, 0 }, { AT + 132, 0, 0 } }, 3);
 	run_two(&(struct one){ READ4, ~0u, 0x2ffc0, 0, 0, 4 }, &(struct one){ WRITE2, 3, 0x30100, 1, 0, 8 });
@@ -559,7 +560,7 @@ Test(screen, random_edges, .timeout = 300)
 
 	edges = true;
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	for (uint32_t k = 0; k < 10; k++) {
 		memset(&p, 0, sizeof p);
 		seed = 100 + k;
@@ -603,7 +604,7 @@ Test(screen, copied_bytes, .timeout = 120)
 
 	edges = true;
 	if (!load_kernels())
-		cr_skip_test("no CUPTI, no screen_ptx.ptx");
+		SKIP_TEST("no CUPTI, no screen_ptx.ptx");
 	for (uint32_t k = 0; k < 2 * ARRAY_SIZE(copies); k++) {
 		copy_of_size(&p, copies[k / 2].site, &copies[k / 2].size, k % 2);
 		cr_assert_eq(screen_both(&p, ARRAY_SIZE(range), range, k), 0);

@@ -3,6 +3,8 @@
  * the ISA, apart from the conversions of num.h, which num.c checks. Where the ISA does not define a
  * value (NaNs of neg, abs and cvt, division by zero, bfe.b64 beyond 255), they give the result of
  * an H200. Where there is a GPU, the cases also run on it. */
+#include "tests/common/skip.h"
+
 #include <criterion/criterion.h>
 
 #include <dlfcn.h>
@@ -446,7 +448,7 @@ Test(ops, same_as_a_gpu)
 	static uint64_t real[N];
 
 	if (!cu_open() || cu.cuInit(0) || cu.cuDeviceGet(&device, 0))
-		cr_skip_test("no GPU here");
+		SKIP_TEST("no GPU here");
 	cu.cuDeviceGetAttribute(&major, 75, device);
 	cu.cuDeviceGetAttribute(&minor, 76, device);
 	cr_assert(!cu.cuCtxCreate_v2(&context, 0, device));

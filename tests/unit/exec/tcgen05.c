@@ -257,8 +257,8 @@ Test(tcgen05, refused)
 		"add.u32 %x, %x, 0x100000;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"add.u32 %x, %x, 512;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%x];\n",
 		"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;\n",
-		"mov.b64 %da, 0;\nmov.b32 %w2, 0;\n"
-			"tcgen05.mma.cta_group::1.kind::f16 [%t], %da, %da, %w2, %done;\n",
+		("mov.b64 %da, 0;\nmov.b32 %w2, 0;\n"
+			"tcgen05.mma.cta_group::1.kind::f16 [%t], %da, %da, %w2, %done;\n"),
 	};
 
 	for (size_t k = 0; k < ARRAY_SIZE(wrong); k++) {

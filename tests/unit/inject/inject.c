@@ -3,6 +3,7 @@
  * has faults. The program continues in all cases, and the report names what was not done. */
 #include "tests/common/fake_gpu.h"
 #include "tests/common/limits.h"
+#include "tests/common/skip.h"
 #include "libconsan/origin/origin.h"
 
 #include <criterion/criterion.h>
@@ -404,7 +405,7 @@ Test(inject, prepare, .timeout = TEST_LIMIT)
 	const int id = (int)getpid();
 
 	if (shell("test -e %s/libconsan-gpu.so", dir))
-		cr_skip_test("consan was built without CUPTI");
+		SKIP_TEST("consan was built without CUPTI");
 	if (!shell(run, dir, id, "--arch=sm_90a", dir))
 		cr_expect(!shell("ls /tmp/consan-prepare-%d/*.code.zst", id), "%s", output);
 	else

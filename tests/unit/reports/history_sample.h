@@ -25,8 +25,8 @@ static inline struct history *sample_history(uint32_t n)
 				STEP_signal, STEP_wait, STEP_mma }[i % 6], .completes = i % 6 == 3 };
 	h->mbarrier = base_alloc(sizeof *h->mbarrier);
 	h->mbarrier[0] = (struct history_mbarrier){ .name = "full", .addr = 8, .count = 1,
-		.pending = 1, .phase = 2, .live = true, .recent = { { 0, 1, 4096, 4096 },
-		{ 1, 1, 4096, 4096 }, { 2, 0, 0, 0 } }, .arriver = { { 0, 4 } }, .narrivers = 1 };
+		.pending = 1, .phase = 2, .live = true, .recent = { { 0, 1, 4096, 4096, 0, 0 },
+		{ 1, 1, 4096, 4096, 0, 0 }, { 2, 0, 0, 0, 0, 0 } }, .arriver = { { 0, 4 } }, .narrivers = 1 };
 	h->nmbarriers = 1;
 	h->buffer = base_alloc(2 * sizeof *h->buffer);
 	h->buffer[0] = (struct history_buffer){ .name = "tile", .bytes = 4096 };

@@ -2,6 +2,7 @@
  * structure rather than prose. */
 #include "reports/reports.h"
 #include "tests/common/find.h"
+#include "tests/common/limits.h"
 #include "tests/common/sample.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -228,6 +229,25 @@ static void move(struct results *r, const char *module, bool lines)
 }
 
 /* Only of a module in the program's file. */
+Test(report, a_source_of_long_lines)
+{
+	struct results r = sample();
+	FILE *out = fopen("reduce.cu", "w");
+	char *t;
+
+	for (int i = 1; i <= 20; i++) {
+		for (int k = 0; k < 500000; k++)
+			fputs("\xc3\xa9", out);
+		fputc('\n', out);
+	}
+	fclose(out);
+	cpu_limit(60); /* what is cut does not take the square of the length */
+	t = render(&r, "", false, 100);
+	cr_assert(has(t, " \xc3\xa9\xc3\xa9") && !strstr(t, "\xc3\n"));
+	free(t);
+	results_free(&r);
+}
+
 Test(report, a_source_newer_than_the_program_is_reported)
 {
 	struct results r = sample();

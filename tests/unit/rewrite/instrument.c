@@ -4,6 +4,7 @@
 #include "tests/common/device_memory.h"
 #include "tests/common/limits.h"
 #include "tests/common/shell.h"
+#include "tests/common/skip.h"
 
 #include <criterion/criterion.h>
 #include <glob.h>
@@ -576,7 +577,7 @@ Test(instrument, assembled, .timeout = TEST_LIMIT)
 	glob_t all;
 
 	if (shell("ptxas --version"))
-		cr_skip_test("no ptxas");
+		SKIP_TEST("no ptxas");
 	cr_assert_eq(glob("tests/cases/calls/*.ptx", 0, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/async/cs307_*.ptx", GLOB_APPEND, NULL, &all), 0);
 	cr_assert_eq(glob("tests/cases/*/*token*.ptx", GLOB_APPEND, NULL, &all), 0);
@@ -788,7 +789,7 @@ Test(instrument, digest, .timeout = TEST_LIMIT)
 
 	snprintf(path, sizeof path, "%s/instrument/record/digest_ptx.ptx", build_dir());
 	if (access(path, R_OK))
-		cr_skip_test("no CUPTI, no digest_ptx.ptx");
+		SKIP_TEST("no CUPTI, no digest_ptx.ptx");
 	m = consan_load_file(c, path, 0, &e);
 	cr_assert_not_null(m, "%s", e.text);
 	pool = device_memory(c, NULL, (CHUNKS + 2) * sizeof *pool);

@@ -261,7 +261,7 @@ Test(schedule, each_seed_is_of_one_shard)
 
 	cr_assert_neq(seen, MAP_FAILED);
 	for (unsigned part = 1; part <= 7; part++) {
-		const struct explorer x = { count_seed, seen, 100, part, 7 };
+		const struct explorer x = { count_seed, seen, NULL, NULL, 100, part, 7 };
 
 		explore_seeds(&x, 50 / 7 + (part <= 50 % 7), &out);
 	}

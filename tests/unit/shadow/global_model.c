@@ -127,7 +127,7 @@ static enum global_verdict classify(struct global_accessor *a, const struct glob
 	const struct made *n = &made[id], *o = &made[old->issue];
 	const uint32_t know = covered(n->agent, o->agent, old->epoch);
 	const bool write = (old->flags | now->flags) & GR_WRITE;
-	bool all = true, none = true;
+	bool all = true;
 
 	cr_assert(bytes && addr % GRANULE == 0);
 	cr_assert_eq(now->issue, id);
@@ -156,7 +156,6 @@ static enum global_verdict classify(struct global_accessor *a, const struct glob
 		const bool is = ordered(o, global_lanes_at(old, at), n, global_lanes_at(now, at));
 
 		all &= is;
-		none &= !is;
 		if (!is && write && !morally_strong(o, n))
 			found[id][old->issue] = true;
 	}
