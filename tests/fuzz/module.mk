@@ -32,7 +32,7 @@ $(FUZZ_EVENTS)/made: $(BUILD)/tests/fuzz/run $(FUZZ_SPECIMENS)
 		FUZZ_SAVE=$(@D)/$$(basename $$f .ptx).events $< $$f >/dev/null 2>&1 || exit 1; done
 	$(V)find $(@D) -size 0 -delete && touch $@
 # Seeds that run for long slow down all that is made from them.
-LONG_SEEDS = %/polled_by_an_atomic_that_writes.ptx
+LONG_SEEDS = %/polled_by_an_atomic_that_writes.ptx %/cs604_tested_under_a_lock.ptx
 SEEDS = $(filter-out $(LONG_SEEDS),$(wildcard tests/fuzz/corpus/$(1)/* \
 	$(if $(filter ptx run records,$(1)),tests/cases/race/*.ptx tests/cases/async/*.ptx tests/cases/tcgen05/*.ptx))) \
 	$(if $(filter events,$(1)),$(FUZZ_EVENTS)/*.events)
