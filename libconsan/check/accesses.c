@@ -1,5 +1,6 @@
 /* accesses: what a launch did to global memory, for the comparison with other operations. */
 #include "global.h"
+#include "host.h"
 
 struct visit {
 	const struct check *check;
@@ -21,6 +22,7 @@ static void on_record(void *user, const struct global_record *r, uint64_t addr, 
 
 	if (r->cluster < v->first || beside_other(v->check, r->cluster))
 		return;
+	x.part.host = host_noted(v->check->global->beside, r);
 	x.system = x.strong && r->flags & GR_SYSTEM;
 	x.observes = x.strong && (!(r->flags & GR_WRITE) || r->flags & GR_RMW)
 		&& !(r->flags & (GR_UNREAD | GR_ASYNC));

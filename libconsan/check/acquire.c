@@ -7,6 +7,7 @@
  * The last operation must be morally strong to the first one of the release pattern. red never
  * acquires. */
 #include "global.h"
+#include "host.h"
 #include "location.h"
 
 struct read {                    /* one element, by lanes of one instruction */
@@ -133,11 +134,12 @@ static void read_global(struct cluster *c, const struct read *r)
 	size_t n = 0;
 
 	pthread_mutex_lock(&s->lock);
-	l = location_find(&s->table, r->at, r->size);
+	l = host_location(c->check->global->beside, &s->table, r->at, r->size);
 	if (!l || polled(c, r, l->version)) {
 		pthread_mutex_unlock(&s->lock);
 		return;
 	}
+	l->read = true;
 	chain = chain_of(c, r, l);
 	wide = foreign_get(l->wide);
 	system = foreign_get(l->wide_system);
@@ -206,6 +208,8 @@ void acquire_reads(struct cluster *c, struct warp *w, const struct event *e)
 			r.at = access_place(a, l) + at;
 			if (after_sc)
 				sc_publish(c, w, r.lanes, r.at, r.size, r.scope);
+			if (!in_shared(r.at))
+				host_word_read(c->check->global->beside, r.at, r.size, r.scope);
 			if (!location_may_be(c, r.at))
 				continue;
 			if (a->flags & ACCESS_STALE) {

@@ -1,10 +1,11 @@
 /* beside: see beside.h. */
 #include "global.h"
+#include "host.h"
 #include "met.h"
 
 #include <stdlib.h>
 
-static struct beside *beside_new(void)
+static struct beside *beside_new(uint64_t unseen)
 {
 	struct beside *b = base_alloc(sizeof *b);
 
@@ -13,6 +14,13 @@ static struct beside *beside_new(void)
 	pthread_mutex_init(&b->met_lock, NULL);
 	b->shadow = global_shadow_open();
 	b->refs = 1;
+	b->unseen = unseen;
+	return b;
+}
+
+struct beside *check_met_get(struct beside *b)
+{
+	__atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
 	return b;
 }
 
@@ -27,6 +35,7 @@ void check_met_put(struct beside *b)
 	}
 	vec_free(&b->grid);
 	vec_free(&b->met);
+	vec_free(&b->host_known);
 	pthread_mutex_destroy(&b->met_lock);
 	free(b);
 }
@@ -41,13 +50,16 @@ static void beside_free(struct beside *b)
 	for (size_t i = 0; i < b->launch.n; i++)
 		foreign_put(b->launch.at[i].set);
 	vec_free(&b->launch);
+	vec_free(&b->host_page);
+	host_free(b->host);
+	b->host = NULL;
 	check_met_put(b);
 }
 
 static bool is_before(const struct check *k, const struct beside_grid *g)
 {
-	return k->config.before && k->config.before(k->config.user, g->grid.info.id,
-		k->config.launch.id);
+	return g->grid.info.id != HOST_GRID && k->config.before
+		&& k->config.before(k->config.user, g->grid.info.id, k->config.launch.id);
 }
 
 /* An upper bound of the number of clusters, whatever their sizes. */
@@ -59,9 +71,9 @@ static uint64_t clusters_of(const struct launch_info *l)
 static bool all_before(const struct check *k, const struct beside *b)
 {
 	for (size_t i = 0; i < b->grid.n; i++)
-		if (!is_before(k, b->grid.at[i]))
+		if (b->grid.at[i]->grid.info.id != HOST_GRID && !is_before(k, b->grid.at[i]))
 			return false;
-	return true;
+	return host_before(k, b);
 }
 
 /* A graph that a grid has launched may begin when later grids have ended. Bounded, as launches that were
@@ -125,7 +137,7 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 		running = NULL;
 	}
 	if (!b) {
-		b = beside_new();
+		b = beside_new(check_memory_unseen(k->config.memory));
 		if (running) {
 			*running = b;
 			b->number = ++*sets;
@@ -141,6 +153,8 @@ void beside_begin(struct check *k, struct beside **running, uint32_t *sets)
 	}
 	if (l->launched)
 		begin_with_launch(k, b);
+	if (b == k->config.host_of)
+		foreign_join(&g->start, k->config.host_knew);
 	g->beside = b;
 	g->beside_at = (uint32_t)b->grid.n;
 	g->base = b->end;

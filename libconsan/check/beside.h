@@ -25,6 +25,7 @@ struct check;
 struct cluster;
 struct foreign;
 struct grid_table;
+struct host_agent;
 
 struct location_shard {
 	pthread_mutex_t lock;
@@ -41,6 +42,12 @@ enum { MOST_GRIDS = 256 };       /* of a set; then it ends when none runs */
 enum { MOST_MET = UINT16_MAX - 1 };
 struct met_grids { uint32_t bits[MOST_GRIDS / 32]; }; /* by their number in the set */
 
+/* From this epoch on, the warp knew what the host had done up to that one. */
+struct host_known { uint32_t cluster, warp, epoch, host; };
+
+/* Accesses of the host to [from, end), from its epoch on, were not seen. */
+struct host_page { uint64_t from, end; uint32_t epoch; };
+
 /* A launch by a thread: what it has done and knows, which the grid begins with. */
 struct beside_launch { uint64_t number; struct foreign *set; };
 
@@ -49,6 +56,8 @@ struct beside {
 	struct global_shadow *shadow;
 	struct location_shard location[LOCATION_SHARDS];
 	uint32_t nlocations;     /* with a release so far */
+	uint32_t system;         /* a grid has released at scope sys */
+	uint32_t system_read;    /* ... or has read by a strong operation at scope sys */
 	uint32_t ordered;        /* some location has what fence.sc orders */
 	uint8_t line[MARKED_LINES / 8]; /* by hash of addr / 64: some location is in that line */
 	uint32_t number;         /* of each such set of grids; 0: no other grid can join */
@@ -57,6 +66,12 @@ struct beside {
 	pthread_mutex_t met_lock;
 	VEC(struct met_grids) met; /* what threads knew, see met.h; number 1 is the first */
 	VEC(struct beside_launch) launch; /* of grids that have not begun */
+	struct host_agent *host; /* a member (host.h); NULL: it has accessed nothing, or the set has ended */
+	uint32_t host_cluster;   /* its cluster; valid beyond the set's end */
+	VEC(struct host_known) host_known; /* what threads knew of it; under met_lock */
+	uint64_t unseen;         /* check_memory_unseen() when the set began */
+	VEC(struct host_page) host_page; /* of which accesses of the host were not seen */
+	bool host_unseen;        /* the host may have synchronized with a grid by words of these */
 };
 
 /* Of a check's global: joins those that run, or begins alone. running: the table's; NULL inside:
@@ -68,6 +83,10 @@ bool beside_end(struct check *k, struct beside **running, bool stays);
 void beside_drop(struct beside **running);
 /* No other grid has run at the same time. */
 bool beside_alone(const struct check *k);
+
+/* Of global memory: the table that has a location; and which addresses need no lookup, without a lock. */
+struct location_shard *beside_shard(struct beside *b, uint64_t at);
+void beside_mark(struct beside *b, uint64_t at);
 
 /* A thread launches a grid (launch_info.launched). Takes the reference to the set. */
 void beside_launches(struct check *k, uint64_t number, struct foreign *set);

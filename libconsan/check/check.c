@@ -164,6 +164,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 		c->global = base_alloc(sizeof *c->global);
 		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
 		c->global->npending = base_alloc(c->nwarps);
+		c->global->host = base_alloc(c->nwarps * sizeof *c->global->host);
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->global->has_recent = base_alloc(c->nwarps);
 		c->sink.want_global = true;

@@ -29,7 +29,9 @@ void check_policy_strict(struct check_policy *p);
  * what grids did to global memory if the next one may begin early. One for a process, thread-safe.
  * The caller closes it after all checks that use it. */
 struct check;
+struct check_host_race;
 struct check_memory;
+struct foreign;
 struct check_memory *check_memory_open(void);
 void check_memory_close(struct check_memory *m); /* NULL is fine */
 /* May this launch begin while earlier grids still run? Then their accesses are in the shadow of its
@@ -37,6 +39,10 @@ void check_memory_close(struct check_memory *m); /* NULL is fine */
 bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l);
 /* Called between launches: no grid of this queue (all: of any queue) is still running. */
 void check_memory_idle(struct check_memory *m, uint64_t queue, bool all);
+/* The host may have accessed memory of running grids without check_host(): what of it would be a race from now
+ * on is not known (check_host_race.unseen). */
+void check_memory_host_unseen(struct check_memory *m);
+uint64_t check_memory_unseen(struct check_memory *m); /* how often; NULL: never */
 /* Called after the launch, unless it will be checked again: saves what it showed TMA in its
  * config.memory. */
 void check_save(struct check *k);
@@ -66,6 +72,12 @@ struct check_config {
 	/* Called for a finding when it is seen for the first time in this launch, from any thread,
 	 * one call at a time. The checker owns the finding. */
 	void (*found)(void *user, const struct finding *f);
+	/* Called for a race with an access of the host (check_host()), from any thread, under a lock of the
+	 * checker. NULL: such are not wanted. */
+	void (*host_race)(void *user, const struct check_host_race *r);
+	/* What the host knew when it issued the launch, of the set of grids host_of: check_host_knows(); or NULL */
+	struct beside *host_of;
+	struct foreign *host_knew;
 	void *user;
 };
 
@@ -95,6 +107,7 @@ struct check_part {                /* who made it, and when; see check_met() */
 	uint32_t cluster, epoch, lanes;
 	uint16_t agent, met;
 	bool stored;
+	uint32_t host;             /* that of the newest access of the host before it, by its epoch; 0: none */
 };
 struct check_range {
 	uint64_t addr, bytes;
@@ -110,7 +123,10 @@ void check_accesses(struct check *k, void (*each)(void *user, const struct check
  * check_close(); NULL: nothing. To be called when the launch has ended. Grids are numbered; later ones may
  * join. */
 struct beside *check_met(const struct check *k);
+struct beside *check_met_get(struct beside *b); /* another reference */
 void check_met_put(struct beside *b); /* NULL is fine */
+/* No other thread, of another grid or the host, can have acquired anything from the launch. */
+bool check_silent(const struct check *k);
 uint32_t check_met_grids(const struct beside *b);
 uint32_t check_met_launch(const struct beside *b, uint32_t grid);
 /* Is an access of one of these grids ordered after the begin of that one? Before the end of that one,
@@ -118,6 +134,61 @@ uint32_t check_met_launch(const struct beside *b, uint32_t grid);
 bool check_met_begun(const struct beside *b, uint32_t grid, const struct check_part *p);
 bool check_met_ended(const struct beside *b, uint32_t grid, const struct check_part *p);
 bool check_met_passed(const struct beside *b, uint32_t first, uint32_t then);
+/* The epoch of the newest access of the host that is before the end of the grid by memory; 0: none. */
+uint32_t check_met_host(const struct beside *b, uint32_t grid);
+/* ---- the host beside grids that run at the same time (host.h) ---- */
+
+/* Of a race of the host with a grid: the one thing that is missing. */
+enum check_host_lacks { CHECK_HOST_NOTHING,
+	CHECK_HOST_SCOPE,          /* a release and an acquire would order the two if their scopes were .sys */
+	CHECK_HOST_ACQUIRE };      /* the grid has read what the host released, but not acquired it */
+struct check_host_race {
+	uint32_t launch;           /* the grid */
+	uint32_t site;             /* its instruction, and the bytes in conflict */
+	uint64_t addr;
+	uint32_t bytes;
+	bool write, strong;
+	uint32_t host_site;
+	bool host_write;
+	bool host_first;           /* the host's access came first */
+	bool unseen;               /* accesses of the host that were not seen may order the two */
+	enum check_host_lacks lacks;
+};
+/* An access of the host, before it is made, while no grid executes. It is compared with what the grids that run
+ * have accessed. reads and writes: a read-modify-write. */
+struct check_host_access {
+	uint64_t addr;
+	uint32_t bytes;            /* at most 4096 */
+	uint32_t site;
+	bool reads, writes;
+	/* Does the host know that the launch is complete? */
+	bool (*complete)(void *user, uint32_t launch);
+	void (*race)(void *user, const struct check_host_race *r); /* as check_config.host_race */
+	void *user;
+};
+struct check_host_result {
+	struct beside *of;         /* the set; a reference */
+	uint32_t number;           /* check_beside() of its grids */
+	struct check_part part;
+	bool learned;              /* it has acquired something */
+};
+/* Does a grid run, or did one that may have released something? Is it the set of these? */
+bool check_runs(struct check_memory *m);
+bool check_is_running(struct check_memory *m, const struct beside *b);
+/* False: no grid runs that it could synchronize with. */
+bool check_host(struct check_memory *m, const struct check_host_access *a, struct check_host_result *out);
+/* A stream memory operation, or a host function, accesses a word by which it may synchronize with grids that run. */
+void check_host_word(struct check_memory *m, uint64_t addr, uint32_t bytes, bool write);
+/* Has the host synchronized with a grid by words in [from, end), or may it? */
+bool check_host_words(struct check_memory *m, uint64_t from, uint64_t end);
+/* From now on, the host may read [from, end) without check_host(), and write it, if it says so. */
+void check_host_gives_up(struct check_memory *m, uint64_t from, uint64_t end, bool writes);
+/* All that the host did and knows in the set, of which it is a member; for check_known_put(). Does it know the
+ * access of a grid? */
+struct foreign *check_host_knows(const struct beside *b);
+bool check_known(const struct foreign *set, const struct beside *b, const struct check_part *p);
+void check_known_put(struct foreign *set); /* NULL is fine */
+
 /* Other grids or the host, whose accesses were not seen, ran at the same time. If the launch reads flags
  * in global memory, they may have ordered its threads: check_findings() leaves races on global memory
  * out from now on, and this returns whether there were any. */

@@ -1,6 +1,7 @@
 /* global: accesses to global memory, one record each, with their layout for the shadow. The shadow
  * finds conflicts and calls global_race.c to classify them. */
 #include "global.h"
+#include "host.h"
 #include "met.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -80,13 +81,20 @@ static bool rows_saturated(const struct cluster *c, const struct global_record *
 	return true;
 }
 
+/* What the thread knew of other grids, and of the host. */
+static void know(struct cluster *c, struct global_record *r, struct foreign *foreign)
+{
+	r->met = met_number(c, foreign);
+	host_note(c, r, foreign);
+}
+
 /* Records the access of lanes that know the same. */
 static void touch_group(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
 	struct global_view v = view_of(c, w, lanes, f);
 
-	r->met = met_number(c, f->foreign);
+	know(c, r, f->foreign);
 	set_layout(r, lanes, at);
 	if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
 			|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
@@ -173,7 +181,7 @@ static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
 	const struct frontier *f = follows(c) ? c->repeat.nothing : w->group[0].f;
 	struct global_view v = view_of(c, w, p->r.lanes, f);
 
-	p->r.met = met_number(c, f->foreign);
+	know(c, &p->r, f->foreign);
 	if (!global_shadow_repeat(s, &v.accessor, &p->r))
 		global_shadow_touch(s, &v.accessor, &p->r);
 	p->r.count = 0;
@@ -399,7 +407,7 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 	for (unsigned i = 0; i < n; i++)
 		if (span[i].bytes)
 			vec_push(&k->spans, ((struct global_span){ span[i].addr, span[i].bytes }));
-	r->met = met_number(c, v.f->foreign);
+	know(c, r, v.f->foreign);
 	r->row = GR_WHOLE;
 	r->base = n ? span[0].addr : 0;
 	if (r->flags & GR_WRITE)

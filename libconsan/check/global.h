@@ -85,6 +85,7 @@ struct met_cache {               /* met_number() of a set of knowledge */
 
 struct cluster_global {
 	struct met_cache met[MET_CACHE];
+	uint32_t *host;          /* of each warp: what host_note() has noted */
 	struct recent *recent;   /* RECENT for each warp */
 	uint8_t *has_recent;     /* for each warp: some are in use */
 	struct pending *pending; /* PENDING for each warp */

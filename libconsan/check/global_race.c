@@ -1,6 +1,7 @@
 /* global_race: classifies two overlapping accesses to global memory and determines what is missing
  * between them; the counterpart of race.c across clusters. */
 #include "global.h"
+#include "host.h"
 #include "met.h"
 #include "libconsan/finding/rule_codes.h"
 
@@ -464,6 +465,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 		learn(v);
 	if (grids_earlier(v->c->check, old->cluster))
 		return classify_grids(v, &q, &x, write);
+	if (host_is(v->c->check, old->cluster))
+		return host_classify(v, old, now, addr, bytes);
 	if (beside_other(v->c->check, old->cluster) && (beside_before(v->c->check, old->cluster)
 		|| beside_complete(v->c->check, v->f->foreign, old->cluster)))
 		return GLOBAL_ORDERED;

@@ -14,17 +14,27 @@ static uint64_t mix(uint64_t x)
 	return (x * 0x9e3779b97f4a7c15ull) >> 20;
 }
 
+struct location_shard *beside_shard(struct beside *b, uint64_t at)
+{
+	return &b->location[mix(at >> 6) % LOCATION_SHARDS];
+}
+
 struct location_shard *global_shard(struct global *g, uint64_t at)
 {
-	return &g->beside->location[mix(at >> 6) % LOCATION_SHARDS];
+	return beside_shard(g->beside, at);
+}
+
+void beside_mark(struct beside *b, uint64_t at)
+{
+	const uint64_t i = mix(at >> 6) % MARKED_LINES;
+
+	__atomic_fetch_or(&b->line[i / 8], (uint8_t)(1u << i % 8), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&b->nlocations, 1, __ATOMIC_RELEASE);
 }
 
 void global_mark(struct global *g, uint64_t at)
 {
-	const uint64_t i = mix(at >> 6) % MARKED_LINES;
-
-	__atomic_fetch_or(&g->beside->line[i / 8], (uint8_t)(1u << i % 8), __ATOMIC_RELAXED);
-	__atomic_fetch_add(&g->beside->nlocations, 1, __ATOMIC_RELEASE);
+	beside_mark(g->beside, at);
 }
 
 bool global_marked(const struct global *g, uint64_t at)
@@ -217,6 +227,7 @@ void global_cluster_reset(struct cluster *c)
 	while (k->unfenced.n)
 		foreign_put(k->unfenced.at[--k->unfenced.n].set);
 	met_cluster_reset(c);
+	memset(k->host, 0, c->nwarps * sizeof *k->host);
 	for (uint32_t w = 0; w < c->nwarps; w++) {
 		for (uint32_t i = 0; k->npending[w] && i < PENDING; i++)
 			k->pending[w * PENDING + i].r.count = 0;
@@ -235,6 +246,7 @@ void global_cluster_free(struct cluster *c)
 	free(c->global->unfenced.at);
 	free(c->global->spans.at);
 	free(c->global->pending);
+	free(c->global->host);
 	free(c->global->npending);
 	free(c->global->recent);
 	free(c->global->has_recent);

@@ -1,6 +1,7 @@
 /* grids: see grids.h. Does not depend on accesses or on what a race is. */
 #include "grids.h"
 #include "global.h"
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,61 @@ void grids_end(struct check *k)
 		global_shadow_close(g->shadow);
 	}
 	g->shadow = NULL;
+}
+
+bool check_runs(struct check_memory *m)
+{
+	return __atomic_load_n(&check_memory_grids(m)->running, __ATOMIC_RELAXED);
+}
+
+bool check_is_running(struct check_memory *m, const struct beside *b)
+{
+	return __atomic_load_n(&check_memory_grids(m)->running, __ATOMIC_RELAXED) == b;
+}
+
+bool check_host(struct check_memory *m, const struct check_host_access *a, struct check_host_result *out)
+{
+	struct grid_table *t = check_memory_grids(m);
+	struct beside *b;
+
+	*out = (struct check_host_result){ 0 };
+	pthread_mutex_lock(&t->lock);
+	b = t->running;
+	if (b && b->grid.n < MOST_GRIDS)
+		host_access(b, a, check_memory_unseen(m), out);
+	pthread_mutex_unlock(&t->lock);
+	return out->of;
+}
+
+void check_host_word(struct check_memory *m, uint64_t addr, uint32_t bytes, bool write)
+{
+	struct grid_table *t = check_memory_grids(m);
+
+	pthread_mutex_lock(&t->lock);
+	if (t->running && t->running->grid.n < MOST_GRIDS)
+		host_word(t->running, addr, bytes, write);
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool check_host_words(struct check_memory *m, uint64_t from, uint64_t end)
+{
+	struct grid_table *t = check_memory_grids(m);
+	bool any;
+
+	pthread_mutex_lock(&t->lock);
+	any = t->running && t->running->host && host_words(t->running, from, end);
+	pthread_mutex_unlock(&t->lock);
+	return any;
+}
+
+void check_host_gives_up(struct check_memory *m, uint64_t from, uint64_t end, bool writes)
+{
+	struct grid_table *t = check_memory_grids(m);
+
+	pthread_mutex_lock(&t->lock);
+	if (t->running && t->running->host)
+		host_gives_up(t->running, from, end, writes);
+	pthread_mutex_unlock(&t->lock);
 }
 
 static struct frontier *wait_is_over(struct cluster *c)

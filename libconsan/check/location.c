@@ -66,6 +66,16 @@ struct location *location_make(struct location_table *t, uint64_t at, unsigned s
 	return &p->at.at[p->at.n - 1];
 }
 
+void location_each(struct location_table *t, uint64_t at, uint64_t bytes,
+	void (*each)(void *user, struct location *l), void *user)
+{
+	struct place *p = place_find(t, at / 16);
+
+	for (size_t i = 0; p && i < p->at.n; i++)
+		if (p->at.at[i].at < at + bytes && p->at.at[i].at + p->at.at[i].size > at)
+			each(user, &p->at.at[i]);
+}
+
 struct head *location_head(struct clock_space *s, struct heads *h, unsigned cta, unsigned scope)
 {
 	for (size_t i = 0; i < h->n; i++)

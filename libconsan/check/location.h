@@ -72,6 +72,7 @@ struct location {
 	uint64_t at;             /* global address, or shared_at() */
 	uint8_t size;
 	uint8_t scope;           /* of the newest write, and its thread */
+	bool read;               /* in the launch's table: a strong read has observed a write */
 	uint16_t cta;
 	uint32_t cluster;
 	uint32_t version;        /* counts changes; 0: never written */
@@ -139,6 +140,9 @@ bool location_may_be(const struct cluster *c, uint64_t at);
 /* NULL: there is none. Pointers are valid until a location is made. */
 struct location *location_find(const struct location_table *t, uint64_t at, unsigned size);
 struct location *location_make(struct location_table *t, uint64_t at, unsigned size);
+/* Calls each() for the locations of which bytes are in [at, at + bytes), which is within 16 aligned bytes. */
+void location_each(struct location_table *t, uint64_t at, uint64_t bytes,
+	void (*each)(void *user, struct location *l), void *user);
 /* In the cluster's own table */
 struct location *location_make_local(struct cluster *c, uint64_t at, unsigned size);
 /* A write of [at, at + bytes) ends the chains of all locations there, but that of `size` at `at`;

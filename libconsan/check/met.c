@@ -61,10 +61,17 @@ struct beside *check_met(const struct check *k)
 {
 	struct beside *b = k->global ? k->global->beside : NULL;
 
-	if (!b || b->grid.n == 1 || !__atomic_load_n(&b->nlocations, __ATOMIC_ACQUIRE))
+	/* also of one that was alone: the host may join */
+	if (!b || !__atomic_load_n(&b->nlocations, __ATOMIC_ACQUIRE) || (b->grid.n == 1 && !b->system))
 		return NULL;
-	__atomic_fetch_add(&b->refs, 1, __ATOMIC_RELAXED);
-	return b;
+	return check_met_get(b);
+}
+
+bool check_silent(const struct check *k)
+{
+	const struct beside *b = k->global ? k->global->beside : NULL;
+
+	return b && b->grid.n == 1 && !b->system;
 }
 
 uint32_t check_met_grids(const struct beside *b)

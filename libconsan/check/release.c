@@ -6,6 +6,7 @@
  * a release of the same thread at the same location before (pattern 2); those of release fences
  * before (pattern 3). */
 #include "global.h"
+#include "host.h"
 #include "location.h"
 
 #include <stdlib.h>
@@ -179,8 +180,10 @@ static void add_sets(struct cluster *c, struct location *l, struct write *x)
 			continue;
 		}
 		foreign_join(&l->wide, set_of(c, p));
-		if (p->scope == SCOPE_SYS)
+		if (p->scope == SCOPE_SYS) {
 			foreign_join(&l->wide_system, set_of(c, p));
+			__atomic_store_n(&c->check->global->beside->system, 1, __ATOMIC_RELAXED);
+		}
 		l->site = x->site;
 	}
 }
@@ -198,9 +201,9 @@ static void write_global(struct cluster *c, struct write *x)
 	if (!x->n && !marked)
 		return;
 	pthread_mutex_lock(&s->lock);
+	l = host_location(g->beside, &s->table, x->at, x->size);
 	if (marked)
 		location_overwrite(NULL, &s->table, x->at, x->size, x->size);
-	l = location_find(&s->table, x->at, x->size);
 	if (!l && x->n) {
 		l = location_make(&s->table, x->at, x->size);
 		global_mark(g, x->at);

@@ -48,6 +48,7 @@ struct check_memory {
 	pthread_mutex_t lock;
 	VEC(struct seen_map) seen;
 	struct grid_table *grids;
+	_Atomic uint64_t unseen;
 };
 
 struct check_memory *check_memory_open(void)
@@ -62,6 +63,16 @@ struct check_memory *check_memory_open(void)
 struct grid_table *check_memory_grids(struct check_memory *m)
 {
 	return m->grids;
+}
+
+void check_memory_host_unseen(struct check_memory *m)
+{
+	m->unseen++;
+}
+
+uint64_t check_memory_unseen(struct check_memory *m)
+{
+	return m ? m->unseen : 0;
 }
 
 bool check_memory_overlaps(struct check_memory *m, const struct launch_info *l)

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 struct seen { uint64_t tid, switches; }; /* without padding: compared as bytes */
@@ -43,15 +44,19 @@ static bool is_ours(pid_t tid)
 	return false;
 }
 
-/* How often it has run; 0: not known. */
-static uint64_t switches_of(pid_t tid)
+/* How often it has run; 0: not known. *runs: it runs now, or is ready to. */
+static uint64_t switches_of(pid_t tid, bool *runs)
 {
 	static const char *const field[] = { "\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:" };
+	const char *state;
 	char text[4096];
 	uint64_t n = 0;
 
+	*runs = true;
 	if (!read_file(tid, "status", text, sizeof text))
 		return 0;
+	state = strstr(text, "\nState:\t");
+	*runs = !state || state[8] == 'R';
 	for (size_t i = 0; i < ARRAY_SIZE(field); i++) {
 		const char *at = strstr(text, field[i]);
 
@@ -107,10 +112,11 @@ static bool all_blocked(struct threads *t)
 	list(t);
 	for (size_t i = 0; i < t->all.n; i++) {
 		struct seen *s = &t->all.at[i];
+		bool runs;
 
 		if (is_ours((pid_t)s->tid))
 			continue;
-		s->switches = switches_of((pid_t)s->tid);
+		s->switches = switches_of((pid_t)s->tid, &runs);
 		if (!s->switches || !is_blocked(t, (pid_t)s->tid))
 			return false;
 	}
@@ -128,6 +134,63 @@ bool program_blocked(void)
 	return blocked;
 }
 
+/* ---- threads that do not run while something else does ---- */
+
+static bool is_trying(pid_t tid)
+{
+	for (size_t i = 0; i < queue.trying.n; i++)
+		if (queue.trying.at[i] == tid)
+			return true;
+	return false;
+}
+
+enum { MOST_THREADS = 32 };      /* that are looked at */
+static struct threads asleep;    /* since program_runs() */
+
+/* sleep: NULL, or receives those that do not run. */
+static bool any_runs(struct threads *sleep)
+{
+	struct threads all = { 0 };
+	bool runs = false;
+
+	if (program_threads() - (long)queue.trying.n <= 0)
+		return false;
+	list(&all);
+	for (size_t i = 0; i < all.all.n && !runs; i++) {
+		struct seen *s = &all.all.at[i];
+
+		if (is_ours((pid_t)s->tid) || is_trying((pid_t)s->tid))
+			continue;
+		s->switches = switches_of((pid_t)s->tid, &runs);
+		runs |= !s->switches || i > MOST_THREADS;
+		if (sleep)
+			vec_push(&sleep->all, *s);
+	}
+	vec_free(&all.all);
+	return runs;
+}
+
+bool program_runs(void)
+{
+	asleep.all.n = 0;
+	return any_runs(&asleep);
+}
+
+bool program_runs_now(void)
+{
+	return any_runs(NULL);
+}
+
+bool program_ran(void)
+{
+	bool ran = false, runs;
+
+	for (size_t i = 0; i < asleep.all.n && !ran; i++)
+		ran = switches_of((pid_t)asleep.all.at[i].tid, &runs) != asleep.all.at[i].switches || runs;
+	asleep.all.n = 0;
+	return ran;
+}
+
 /* ---- what the engine asks ---- */
 
 #define PATIENCE 20.0            /* seconds without progress until it is reported */
@@ -135,14 +198,11 @@ bool program_blocked(void)
 
 long program_threads(void)
 {
-	DIR *d = opendir("/proc/self/task");
-	long n = 0;
+	struct stat s;
 
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n - 2 - (long)(queue.threads + queue.waiting + pool_workers());
+	if (stat("/proc/self/task", &s)) /* a link for each thread, and two */
+		return 0;
+	return (long)s.st_nlink - 2 - (long)(queue.threads + queue.waiting + pool_workers());
 }
 
 bool program_may_act(void)
@@ -152,7 +212,7 @@ bool program_may_act(void)
 
 	if (queue.ends)
 		return false;
-	if (!queue.waiting || ipc_any())
+	if (!queue.waiting || queue.trying.n || wait_is_over() || ipc_any())
 		return true;
 	if (program_threads() <= 0 || blocked_at > queue.moved)
 		return false; /* so it stays until one of ours makes progress */

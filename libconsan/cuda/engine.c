@@ -6,8 +6,13 @@
 
 #define RETRY_MOST 0.02 /* seconds until suspended grids look again for what the host did, at most */
 #define LOOK 0.05       /* seconds until a wait looks whether a handler wants to leave it */
+#define HOST_LOOK 0.1   /* seconds until it is looked whether the host may still act, if its accesses are seen */
 #define FUNCTION_ALONE 0.02 /* seconds that a host function runs alone, at most: what it accesses is seen then */
 
+#define HOST_FIRST 0.02 /* seconds that a grid waits for threads of the program that run, at most ... */
+#define MOST_VAIN 16    /* ... but not any more, if it did so often */
+
+static struct { double since; unsigned vain; } first; /* of wait_for_threads() */
 static uint64_t rng;
 static double retry; /* seconds until they look; each time twice as long */
 
@@ -84,9 +89,53 @@ struct task *engine_pick(void)
 	return t ? t : first_of(false);
 }
 
+/* Do threads of the program run that could access memory unseen? Other than those that wait for this. */
+static bool host_runs(void)
+{
+	return queue.functions || ipc_any() || !guard_sees_all() || program_runs();
+}
+
+/* What runs may go on while the host runs: it is looked whether it did. */
+void engine_idle(void)
+{
+	if (!guard_is_idle() && guard_any() && program_ran())
+		guard_unseen();
+	guard_idle();
+}
+
+/* If other threads of the program run, which may access memory of operations, the task waits for a moment until they
+ * do, or sleep: accesses while it runs are not seen. Not if that was in vain often. False: it need not wait. */
+static bool wait_for_threads(const struct task *t)
+{
+	const double now = progress_seconds();
+	struct timespec until;
+
+	if (t->op.kind != OP_LAUNCH || first.vain == MOST_VAIN || !guard_is_idle() || !host_is_seen()
+			|| host_is_quiet())
+		return false;
+	if (!program_runs()) {
+		first.since = 0;
+		first.vain = 0;
+		return false;
+	}
+	if (!first.since)
+		first.since = now;
+	if (now - first.since > HOST_FIRST) {
+		first.since = 0;
+		first.vain++;
+		return false;
+	}
+	until = deadline_in(HOST_FIRST / 10);
+	pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
+	return true;
+}
+
 void engine_dispatch(struct task *t, const void *me)
 {
 	const bool launch = t->op.kind == OP_LAUNCH, host = t->op.kind == OP_HOST;
+
+	if (!host && guard_is_idle() && host_runs())
+		guard_unseen();
 
 	if (host && !t->op.host.ours)
 		queue.function_since = progress_seconds();
@@ -108,6 +157,13 @@ void engine_dispatch(struct task *t, const void *me)
 
 /* ---- nothing can run ---- */
 
+bool host_is_quiet(void)
+{
+	const double last = queue.accessed > queue.moved ? queue.accessed : queue.moved;
+
+	return progress_seconds() - last > (guard_written() ? HOST_WROTE : HOST_SEEN);
+}
+
 bool host_may_act(void)
 {
 	return program_may_act() && !program_out_of_time();
@@ -123,9 +179,11 @@ bool pass_time(void)
 	return any;
 }
 
+/* If the accesses of the host are seen, its next one lets suspended grids look. */
 static void wait_for_host(void)
 {
 	struct timespec until;
+	bool seen;
 
 	if (!host_may_act()) {
 		if (pass_time())
@@ -136,9 +194,12 @@ static void wait_for_host(void)
 		queue.epoch++;
 		return;
 	}
-	until = deadline_in(retry);
+	engine_idle();
+	seen = host_is_seen();
+	until = deadline_in(seen ? HOST_LOOK : retry);
 	retry = retry * 2 < RETRY_MOST ? retry * 2 : RETRY_MOST;
-	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until))
+	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until)
+			&& (!seen || host_is_quiet()))
 		queue.epoch++;
 }
 
@@ -163,18 +224,36 @@ static bool wait_for_function(void)
 	return true;
 }
 
+/* May a thread of ours, of a suspended grid, dispatch? Not while host code runs: what it accesses then would not be
+ * seen. */
+static bool may_dispatch(void)
+{
+	if (!guard_any() || queue.ends)
+		return true;
+	if (wait_is_over())
+		return false; /* the host goes on at once */
+	return queue.waiting || queue.trying.n || !host_is_seen() || host_is_quiet();
+}
+
 bool engine_step(const void *me, enum wait_mode mode, const struct timespec *until)
 {
-	struct task *t = queue.busy ? NULL : engine_pick();
+	const bool may = me || mode == WAIT_QUERY || may_dispatch();
+	struct task *t = queue.busy || !may ? NULL : engine_pick();
 
-	if (t && t->op.kind != OP_HOST && wait_for_function())
+	if (t && t->op.kind != OP_HOST && (wait_for_function() || wait_for_threads(t)))
 		return true;
+	if (t && mode == WAIT_QUERY && t->op.kind == OP_LAUNCH && t->state == TASK_QUEUED && is_waited_for(t)) {
+		pthread_cond_broadcast(&queue.changed); /* that thread runs it */
+		return wait_for_task(until);
+	}
 	if (t) {
 		engine_dispatch(t, mode == WAIT_DONE ? me : NULL);
 		return true;
 	}
-	if (!queue.busy && mode == WAIT_QUERY)
+	if (!queue.busy && mode == WAIT_QUERY) {
+		engine_idle();
 		return false;
+	}
 	if (queue.busy || queue.functions)
 		return wait_for_task(until);
 	wait_for_host();

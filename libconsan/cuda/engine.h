@@ -8,6 +8,10 @@
 #include <time.h>
 
 #define RETRY 0.0005 /* seconds until suspended grids look for what the host did */
+#define HOST_SEEN 1  /* seconds without a call, or an access that is seen, until what is queued runs, or suspended
+			grids look, although the host cannot wait for that without one */
+
+#define HOST_WROTE 0.2 /* ... if it has written memory since suspended grids have looked */
 
 /* ---- engine.c ---- */
 
@@ -28,6 +32,14 @@ void engine_dispatch(struct task *t, const void *me);
 bool engine_step(const void *me, enum wait_mode mode, const struct timespec *until);
 /* Lets time pass for grids that poll in vain. False: there is none. */
 bool pass_time(void);
+/* Does the host change memory, or wait for it to change, only by accesses that are seen? */
+bool host_is_seen(void);
+/* Has it done nothing of that for so long that what is queued, or suspended, goes on beside it? */
+bool host_is_quiet(void);
+/* Nothing can run without the host. */
+void engine_idle(void);
+/* Does a thread of the host wait for the task, which can run it? */
+bool is_waited_for(const struct task *t);
 /* Might the host change memory, or issue an operation, without us? */
 bool host_may_act(void);
 

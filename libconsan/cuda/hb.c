@@ -270,6 +270,8 @@ void hb_done(struct order_op *o, const struct op *op)
 		vec_push(&r.all, ((struct order_range){ .addr = (uint64_t)(uintptr_t)op->value.at,
 			.bytes = op->value.bytes, .flags = ORDER_STRONG | ORDER_SYSTEM | (op->kind == OP_WRITE ? ORDER_WRITE
 				: ORDER_OBSERVES) }));
+		consan_host_word(device_session(), (uint64_t)(uintptr_t)op->value.at, (uint32_t)op->value.bytes,
+			op->kind == OP_WRITE);
 	}
 	if (op->kind == OP_CONDITION && condition_at(op->condition.values, op->condition.handle))
 		vec_push(&r.all, ((struct order_range){ .addr = (uint64_t)(uintptr_t)condition_at(

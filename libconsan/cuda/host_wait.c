@@ -8,8 +8,7 @@
 
 enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
 #define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
-#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks ... */
-#define HOST_SEEN 1                     /* ... that the host cannot wait for without an access that is seen */
+#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks; HOST_SEEN */
 #define IDLE_ROUNDS 100                 /* rounds without work until it sleeps */
 
 /* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
@@ -19,6 +18,7 @@ enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too 
  * wait for the host in a loop that has effects. On a busy machine these take longer on the clock; the second
  * limit is for what does no work and is not known to wait, as a printf() to a pipe that is full. */
 #define QUERY_LIMIT 2.0
+#define QUERY_BESIDE 0.25   /* ... if another thread waits for it anyway */
 #define QUERY_MOST 60.0     /* ... of the clock, if it goes on */
 #define STILL_MOVES 0.001   /* seconds of processor time in MOVES; threads that only wait use less */
 
@@ -64,10 +64,23 @@ static bool reached(const struct goal *g)
 	return true;
 }
 
+static _Thread_local unsigned trying; /* how often this thread is counted in queue.trying */
+static VEC(const struct goal *) waits; /* of threads of the host; under the lock */
+
+bool is_waited_for(const struct task *t)
+{
+	for (size_t i = 0; i < waits.n; i++)
+		if (waits.at[i] == t->waiter)
+			return true;
+	return false;
+}
+
+/* A launch that a thread waits for is run by that thread, also if another one tries. */
 static void mark(struct task *t, const void *me)
 {
 	t->needed = true;
-	t->waiter = me;
+	if (!trying || !is_waited_for(t))
+		t->waiter = me;
 }
 
 /* Tasks depend on earlier ones only. */
@@ -88,21 +101,60 @@ static void mark_needed(const struct goal *g, const void *me)
 			mark(t, me);
 }
 
-static void begin_wait(void)
+static void begin_try(void)
 {
-	queue.waiting++;
+	if (trying++)
+		return;
+	vec_push(&queue.trying, gettid());
+	pthread_cond_broadcast(&queue.changed);
+}
+
+static void end_try(void)
+{
+	size_t i = queue.trying.n;
+
+	if (--trying)
+		return;
+	while (i-- > 0 && queue.trying.at[i] != gettid())
+		;
+	queue.trying.at[i] = queue.trying.at[--queue.trying.n];
+}
+
+static void begin_wait(const struct goal *g, enum wait_mode mode)
+{
+	if (mode == WAIT_QUERY) {
+		begin_try();
+		return;
+	}
 	vec_push(&queue.ours, gettid());
+	queue.waiting++;
+	vec_push(&waits, g);
 }
 
 /* Also by a thread of ours, in a host function. */
-static void end_wait(void)
+static void end_wait(const struct goal *g, enum wait_mode mode)
 {
-	size_t i = queue.ours.n;
+	size_t i = queue.ours.n, k = waits.n;
 
+	if (mode == WAIT_QUERY) {
+		end_try();
+		return;
+	}
+	while (k-- > 0 && waits.at[k] != g)
+		;
+	waits.at[k] = waits.at[--waits.n];
 	queue.waiting--;
 	while (i-- > 0 && queue.ours.at[i] != gettid())
 		;
 	queue.ours.at[i] = queue.ours.at[--queue.ours.n];
+}
+
+bool wait_is_over(void)
+{
+	for (size_t i = 0; i < waits.n; i++)
+		if (reached(waits.at[i]))
+			return true;
+	return false;
 }
 
 static int wait_for(const struct goal *g, enum wait_mode mode);
@@ -114,7 +166,9 @@ static void run_in_copy(void *user)
 
 	queue.copying = false;
 	queue.ours.n = 0;
-	queue.waiting = 0;
+	queue.waiting = trying = 0;
+	queue.trying.n = 0;
+	waits.n = 0;
 	forget_workers();
 	pthread_cond_init(&queue.changed, NULL);
 	pthread_cond_init(&background.issued, NULL);
@@ -140,13 +194,14 @@ static bool query_step(const struct goal *g, const struct cpu_span *since)
 {
 	const struct cpu_span slice = cpu_span_begin();
 	const struct timespec until = deadline_in(MOVES);
+	const double limit = queue.waiting ? QUERY_BESIDE : QUERY_LIMIT;
 	double clock;
 
 	if (engine_step(g, WAIT_QUERY, &until))
 		return true;
 	clock = progress_seconds() - since->clock;
-	return queue.busy && !queue.functions && cpu_span_seconds(since) < QUERY_LIMIT
-		&& (clock < QUERY_LIMIT || (clock < QUERY_MOST && cpu_span_seconds(&slice) > STILL_MOVES));
+	return queue.busy && !queue.functions && cpu_span_seconds(since) < limit
+		&& (clock < limit || (clock < QUERY_MOST && cpu_span_seconds(&slice) > STILL_MOVES));
 }
 
 /* The caller holds the lock. */
@@ -163,14 +218,14 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 	if (!engine_running())
 		engine_seed();
 	wake_suspended(); /* the host may have changed what a grid waits for */
+	begin_wait(g, mode);
 	mark_needed(g, g);
-	if (mode == WAIT_DONE)
-		begin_wait();
 	while (!reached(g) && !leave_wanted()
 			&& (mode == WAIT_QUERY ? query_step(g, &since) : engine_step(g, mode, NULL)))
 		;
-	if (mode == WAIT_DONE)
-		end_wait();
+	end_wait(g, mode);
+	if (queue.busy)
+		guard_unseen();
 	queue.moved = progress_seconds();
 	if (!reached(g))
 		error = cudaErrorNotReady;
@@ -228,10 +283,10 @@ int engine_wait_all(int device)
 
 /* ---- the end of the process, of its kernels, of device work ---- */
 
-/* Another thread of the program runs a launch: it is cut off, as on a GPU. */
+/* Another thread of the program runs a launch, or waits while it runs: it is cut off, as on a GPU. */
 static bool cut_off(void)
 {
-	return queue.busy && !queue.busy->ours;
+	return queue.busy && (!queue.busy->ours || queue.waiting);
 }
 
 /* Is time left? On a busy machine work that goes on has it in processor time; what waits for the host uses
@@ -317,30 +372,79 @@ bool engine_pending(void)
 	return any;
 }
 
-void engine_try_all(void)
+bool engine_enter(void)
 {
+	const int cancel = lock();
+	bool others;
+
+	begin_try();
+	others = program_runs_now();
+	unlock(cancel);
+	return others;
+}
+
+void engine_exit(void)
+{
+	const int cancel = lock();
+
+	end_try();
+	unlock(cancel);
+}
+
+/* Can any go on? Nothing is drawn for it. */
+static bool any_may_run(void)
+{
+	for (struct task *t = queue.first; t; t = t->next)
+		if (engine_may_run(t))
+			return true;
+	return queue.busy;
+}
+
+static bool all_suspended(void)
+{
+	for (const struct task *t = queue.first; t; t = t->next)
+		if (t->op.kind != OP_LAUNCH || t->state != TASK_SUSPENDED)
+			return false;
+	return queue.first;
+}
+
+struct tried engine_try_all(bool again)
+{
+	struct tried is = { 0 };
+	double moved;
+	uint64_t epoch;
 	int cancel;
 
 	if (engine_running())
-		return;
+		return is;
 	cancel = lock();
-	wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	is.any = again || !queue.first || any_may_run();
+	moved = queue.moved;
+	epoch = queue.epoch;
+	if (is.any)
+		wait_for(&(struct goal){ NULL, queue.issued, -1 }, WAIT_QUERY);
+	if (queue.epoch <= epoch + 1) /* grids have looked, in vain */
+		queue.moved = moved;
+	is.runs = queue.busy;
+	is.suspended = all_suspended();
+	queue.accessed = progress_seconds();
 	unlock(cancel);
+	return is;
 }
 
 /* ---- the background thread ---- */
 
 /* Accesses of the host while an operation runs are not seen, so that what need not run should wait for the
  * access that makes it run (guard.c). Can the host wait for what is queued by other means? */
-static bool may_be_awaited(void)
+bool host_is_seen(void)
 {
 	if (ipc_any() || !guard_sees_all())
-		return true;
+		return false;
 	for (const struct task *t = queue.first; t; t = t->next)
-		if (t->state != TASK_QUEUED || t->op.kind == OP_HOST || t->op.kind == OP_CONDITION
-				|| t->op.kind == OP_GRAPH || t->op.kind == OP_ENVIRONMENT)
-			return true;
-	return false;
+		if (t->op.kind == OP_HOST || t->op.kind == OP_CONDITION || t->op.kind == OP_GRAPH
+				|| t->op.kind == OP_ENVIRONMENT)
+			return false;
+	return true;
 }
 
 static void *run_idle(void *unused)
@@ -360,7 +464,7 @@ static void *run_idle(void *unused)
 		background.asleep = false;
 		vain = queue.first ? 0 : vain + 1;
 		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy
-				&& (progress_seconds() - queue.moved > HOST_SEEN || may_be_awaited())) {
+				&& (host_is_quiet() || !host_is_seen())) {
 			wake_suspended();
 			while (calls == queue.calls && !queue.waiting && engine_step(NULL, WAIT_QUERY, NULL))
 				;

@@ -642,11 +642,24 @@ void guard_add(void *at, size_t bytes);
 void guard_remove(void *at);
 /* A function of the program runs on this thread as an operation: what it accesses is seen, until others run. */
 void guard_function(void);
-/* Does each access of the host to such memory call us, as long as operations are queued? */
+/* Does each access of the host to such memory call us, as long as operations are queued and none runs? */
 bool guard_sees_all(void);
-/* While an operation runs, no page is protected. May be nested, and on several threads. */
+/* While an operation runs, no page is protected. May be nested, and on several threads. pause: as resume, but the
+ * operation is only suspended, and others may go on at once: guard_idle() if none can. */
 void guard_suspend(void);
 void guard_resume(void);
+void guard_pause(void);
+bool guard_any(void); /* is there such memory? */
+/* No operation can run without the host. */
+void guard_idle(void);
+bool guard_is_idle(void); /* and nothing has run since */
+bool guard_written(void); /* has the host written such memory since something ran? */
+/* A grid that runs has changed memory. */
+void guard_changed(void);
+/* What runs from now on, or runs on, runs beside host code. */
+void guard_unseen(void);
+/* Reads a word of the program's memory, which may be protected. */
+void guard_peek(const void *at, size_t bytes, void *to);
 /* Operations were issued, or the host has waited: other pages are to be guarded. */
 void guard_update(void);
 /* The host, or the kernel for it, is about to access this memory. */

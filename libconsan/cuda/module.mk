@@ -1,6 +1,6 @@
 # interposition of the CUDA runtime and driver: preloaded into the program under test
 CUDA_SRC = $(addprefix libconsan/cuda/, \
-	api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
+	access.c api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
 	drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
 	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c host_wait.c image.c inside.c jump.c launch.c leave.c \
 	lib_blas.c lib_call.c lib_dnn.c lib_element.c lib_fft.c lib_gemm.c lib_levels.c lib_lt.c lib_rand.c lib_refuse.c lib_routine.c \

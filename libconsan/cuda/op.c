@@ -18,8 +18,11 @@ int value_check(const struct value *v)
  * bits. */
 static uint64_t value_now(const struct value *v)
 {
-	return v->bytes == 8 ? __atomic_load_n((uint64_t *)v->at, __ATOMIC_ACQUIRE)
-		: (uint64_t)(int64_t)(int32_t)__atomic_load_n((uint32_t *)v->at, __ATOMIC_ACQUIRE);
+	uint64_t wide = 0;
+	int32_t narrow = 0;
+
+	guard_peek(v->at, v->bytes, v->bytes == 8 ? (void *)&wide : (void *)&narrow);
+	return v->bytes == 8 ? wide : (uint64_t)(int64_t)narrow;
 }
 
 static void value_write(const struct value *v)

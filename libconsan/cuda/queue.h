@@ -74,9 +74,11 @@ struct queue {
 	uint64_t epoch;              /* incremented when a suspended grid may go on */
 	unsigned threads;            /* of ours */
 	unsigned waiting;            /* threads of the host in a wait */
+	VEC(pid_t) trying;           /* ... in a call or an access, that run what can run */
 	VEC(pid_t) ours;             /* threads of ours, and those in a wait */
 	uint64_t calls;              /* of the API that issue or wait */
 	double moved;                /* when something has run or called; seconds of CLOCK_MONOTONIC */
+	double accessed;             /* ... when the host has accessed memory of operations */
 	int async_error;             /* of a task that has run: the next wait returns it; 0: none */
 	bool ends;                   /* the process */
 	bool copying;                /* a copy of the process explores another order; under the lock */
@@ -134,10 +136,22 @@ void engine_leave(const struct image *im);
 void engine_finish(void);
 /* Has the program issued what has not run to its end? False in an operation itself. */
 bool engine_pending(void);
-/* Runs all that can run without the host; for a few seconds. */
-void engine_try_all(void);
+/* The thread of the program is in code of ours, and accesses no memory of the program, until engine_exit(). Returns
+ * whether others run. */
+bool engine_enter(void);
+void engine_exit(void);
+/* Runs all that can run without the host; for a few seconds. again: suspended grids look at memory again. */
+struct tried {
+	bool any;                    /* something could run */
+	bool runs;                   /* it still does */
+	bool suspended;              /* all that has not ended are grids that are suspended */
+};
+struct tried engine_try_all(bool again);
 /* Calls it while no device work runs. */
 void engine_still(void (*call)(void *user), void *user);
+
+/* Has a thread of the host what it waits for, though it has not gone on yet? The caller holds the lock. */
+bool wait_is_over(void);
 
 /* ---- run_task.c ---- */
 
@@ -174,6 +188,10 @@ void deadlock_report(bool certain, double seconds);
 bool program_blocked(void);
 /* Threads of the program that are not in one of our waits. */
 long program_threads(void);
+/* Does a thread of the program run that is in none of our calls? If not: has one run since? */
+bool program_runs(void);
+bool program_ran(void);
+bool program_runs_now(void);
 /* Might the program change memory, or issue an operation, without us? Other processes may, if they share
  * memory with this one. */
 bool program_may_act(void);

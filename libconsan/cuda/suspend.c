@@ -22,10 +22,12 @@ static enum exec_resume wait_for_turn(struct task *t)
 	if (queue.busy == t)
 		queue.busy = NULL;
 	pthread_cond_broadcast(&queue.changed);
+	guard_pause();
 	while (t->state == TASK_SUSPENDED) {
 		t->cut = leave_wanted();
 		engine_step(NULL, WAIT_DONE, NULL);
 	}
+	guard_suspend();
 	if (t->cut)
 		return EXEC_GIVE_UP;
 	if (t->hung)
@@ -76,7 +78,8 @@ static enum exec_resume yield(struct task *t, enum exec_pause why, bool changed)
 }
 
 /* It polls in vain, but does not repeat itself: it may count, or look at the clock. Anything else that
- * can run, does. If the host might act, it polls on; if nothing else will happen, its time passes. */
+ * can run, does. If the host might act, it waits for that or, if its accesses are not seen, polls on; if nothing
+ * else will happen, its time passes. */
 static enum exec_resume in_vain(struct task *t, bool changed)
 {
 	struct task *next;
@@ -91,6 +94,8 @@ static enum exec_resume in_vain(struct task *t, bool changed)
 		return wait_for_turn(t);
 	}
 	may_act = queue.functions || host_may_act(); /* while it is suspended: reports name it */
+	if (may_act && host_is_seen())
+		return wait_for_turn(t);
 	t->state = TASK_RUNNING;
 	if (!may_act) {
 		pass_time();
@@ -111,6 +116,8 @@ enum exec_resume engine_pause(enum exec_pause why, bool changed)
 	if (!t)
 		return why == EXEC_PAUSE_STUCK ? EXEC_HUNG : why == EXEC_PAUSE_VAIN ? EXEC_TIME
 			: EXEC_AS_BEFORE;
+	if (changed)
+		guard_changed();
 	if (why != EXEC_PAUSE_STUCK && why != EXEC_PAUSE_VAIN
 		&& __atomic_load_n(&queue.n, __ATOMIC_RELAXED) <= 1)
 		return EXEC_AS_BEFORE;

@@ -60,6 +60,7 @@ struct order_op {
 	uint32_t unrecorded;   /* the stack of a wait for an event that was not recorded; 0: none */
 	uint32_t beside;       /* see order_op_beside() */
 	void *met;             /* the caller's */
+	bool silent;           /* see order_op_silent() */
 	struct order_place issued; /* of the thread that issued it */
 	uint64_t issued_at;    /* progress_now() */
 	struct clock seen;     /* what is visible to that thread; only with config.threads */
@@ -242,9 +243,11 @@ void order_forget_met(struct order *o);
 /* Forgets accesses if all operations so far are known to be before all later ones. */
 void order_retire(struct order *o);
 void op_unref(struct order_op *op); /* a reference of a state */
-/* A conflict of `now` with `old`. */
+/* A conflict of `now` with `old`. why: a hint that is known; or "" */
 void order_conflict(struct order *o, const struct order_access *now, const struct order_access *old,
 	enum order_lack lacks, uint64_t addr, uint64_t bytes);
+void order_conflict_as(struct order *o, const struct order_access *now, const struct order_access *old,
+	enum order_lack lacks, uint64_t addr, uint64_t bytes, const char *why);
 struct order_side order_side_of(const struct order_access *a);
 void order_moment(struct order *o, order_line line, const struct order_op *op, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);

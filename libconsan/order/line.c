@@ -269,6 +269,11 @@ const char *order_op_kernel(const struct order_op *op)
 	return op->call.kernel;
 }
 
+void order_op_silent(struct order_op *op)
+{
+	op->silent = true;
+}
+
 void order_op_launch(struct order_op *op, uint32_t launch)
 {
 	op->call.launch = launch;

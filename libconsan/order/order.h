@@ -195,8 +195,32 @@ typedef void order_accessed(void *user, const struct order_side *by, struct orde
 	const struct order_range *range, size_t n);
 void order_watch(struct order *o, order_accessed *accessed, void *user);
 /* An access of the host. stack: called for the call stack, a site, if there is something to report.
- * Returns whether there was. */
-bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void));
+ * Returns whether there was. beside, met: as of an operation, see order_op_beside() and order_op_set_met(). alone:
+ * all operations that were issued and have not ended are of that set, so that it need not be kept. */
+struct order_host { uint32_t beside; void *met; bool alone; };
+bool order_host_access(struct order *o, const struct order_range *range, const struct order_host *host,
+	uint32_t (*stack)(void));
+/* This thread acquired by memory what grids released, as order_config.met knows: what it does and issues from
+ * now on is not before what it did until now. */
+void order_host_learned(struct order *o);
+/* From now on, the threads of the host count as knowing that the operation is complete. */
+void order_host_assumes(struct order *o, const struct order_op *op);
+/* What this thread does now, as an operation to compare with others; for order_op_drop(). */
+struct order_op *order_host_now(struct order *o);
+/* Are they one place of one thread? */
+bool order_same_place(const struct order_op *a, const struct order_op *b);
+/* A race of the host's access with one of `op`, which was found by others. at: order_host_now() at about that
+ * time; stack: its call stack; hint: or "". */
+struct order_host_race {
+	const struct order_op *at, *op;
+	struct order_range host, grid; /* the same bytes */
+	uint32_t stack;
+	bool host_first;
+	const char *hint;
+};
+void order_host_raced(struct order *o, const struct order_host_race *r);
+/* The operation releases nothing: what the host reads of its strong writes orders nothing. */
+void order_op_silent(struct order_op *op);
 
 /* The operation has written words of the host's memory, or has observed some, by strong accesses of system
  * scope, and accesses of the host are not reported. The host may synchronize with it by these words: pairs that

@@ -148,8 +148,14 @@ static struct unseen *find_unseen(const struct order *o, const struct order_op *
 static void meet(struct order *o, const struct order_access *now, const struct order_access *old)
 {
 	const struct order_access *from = writes(old) ? old : now, *to = writes(old) ? now : old;
+	const bool exact = beside(now->op, old->op);
 
 	if (!writes(from) || !(to->flags & (ORDER_OBSERVES | HOST_ACCESS)))
+		return;
+	if (to->flags & HOST_ACCESS && from->op->silent)
+		return;
+	/* what the host and grids of its set acquire of each other is known exactly (order_config.met) */
+	if (exact && (from->flags | to->flags) & HOST_ACCESS)
 		return;
 	if (now->flags & HOST_ACCESS)
 		order_host_met(o, now->op, old->op, !writes(now));
@@ -160,7 +166,7 @@ static void meet(struct order *o, const struct order_access *now, const struct o
 			return;
 	from->op->kept++;
 	to->op->kept++;
-	vec_push(&o->met, ((struct met){ from->op, to->op, beside(now->op, old->op), false }));
+	vec_push(&o->met, ((struct met){ from->op, to->op, exact, false }));
 }
 
 /* Did memory order the two? Accesses are reported when their operation has ended, so that the one that
@@ -483,7 +489,8 @@ static void compare(void *user, const struct order_state *s, uint64_t addr, uint
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct order_access *x = &s->at[i];
 
-		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, order_relation(l->o)))
+		if (x->flags & HOST_ACCESS || order_op_before(x->op, l->now.op, order_relation(l->o))
+				|| beside(x->op, l->now.op))
 			continue;
 		if (!conflicts(x, &l->now)) {
 			found(l->o, &l->now, x, addr, bytes); /* it may synchronize */
@@ -498,22 +505,49 @@ static void compare(void *user, const struct order_state *s, uint64_t addr, uint
 
 /* Operations that are issued later are ordered after it, so that it is kept only for those that were
  * issued and have not run. */
-bool order_host_access(struct order *o, const struct order_range *range, uint32_t (*stack)(void))
+bool order_host_access(struct order *o, const struct order_range *range, const struct order_host *host,
+	uint32_t (*stack)(void))
 {
 	const struct order_call call = { .name = "access by the host" };
-	struct look l = { .o = o, .stack = stack, .now = { .site = 0,
+	struct look l = { .o = o, .stack = stack, .now = { .part = range->part,
 		.flags = (uint16_t)(range->flags | HOST_ACCESS) } };
 
 	pthread_mutex_lock(&o->lock);
 	l.now.op = order_host_op(o, &call);
+	l.now.op->beside = host->beside;
+	l.now.op->met = host->met;
 	map_each(&o->map, range->addr, range->bytes, compare, &l);
-	if (o->running && stack && !l.any)
+	if (o->running && !host->alone && stack && !l.any)
 		l.now.op->call.stack = stack();
-	if (o->running)
+	if (o->running && !host->alone)
 		apply(o, l.now.op, range, 1, HOST_ACCESS, true);
 	order_host_op_put(l.now.op);
 	pthread_mutex_unlock(&o->lock);
 	return l.any;
+}
+
+static struct order_access host_side(const struct order_host_race *r, struct order_op *op)
+{
+	return (struct order_access){ .op = op, .flags = (uint16_t)(r->host.flags | HOST_ACCESS) };
+}
+
+void order_host_raced(struct order *o, const struct order_host_race *r)
+{
+	const struct order_call call = { .name = "access by the host", .stack = r->stack };
+	struct order_access host, grid = { .op = (struct order_op *)r->op, .site = r->grid.site,
+		.flags = (uint16_t)r->grid.flags };
+	struct order_op *op;
+
+	pthread_mutex_lock(&o->lock);
+	op = order_op_new(o, r->at->line, &call);
+	op->epoch = r->at->epoch;
+	op->issued = r->at->issued;
+	op->clock = clock2_copy(&r->at->clock);
+	host = host_side(r, op);
+	order_conflict_as(o, r->host_first ? &grid : &host, r->host_first ? &host : &grid, LACKS_ALL,
+		r->grid.addr, r->grid.bytes, r->hint);
+	order_host_op_put(op);
+	pthread_mutex_unlock(&o->lock);
 }
 
 struct pending {

@@ -136,6 +136,12 @@ static void edge_of(char *to, size_t n, const struct order *o, const struct orde
 void order_conflict(struct order *o, const struct order_access *now, const struct order_access *old,
 	enum order_lack lacks, uint64_t addr, uint64_t bytes)
 {
+	order_conflict_as(o, now, old, lacks, addr, bytes, "");
+}
+
+void order_conflict_as(struct order *o, const struct order_access *now, const struct order_access *old,
+	enum order_lack lacks, uint64_t addr, uint64_t bytes, const char *why)
+{
 	char edge[400], hint[320] = "";
 	struct order_row row[ORDER_ROWS];
 	struct order_report r = { .rule = rule_of(now, old, lacks), .now = order_side_of(now),
@@ -155,6 +161,8 @@ void order_conflict(struct order *o, const struct order_access *now, const struc
 			& ORDER_STRONG)
 		snprintf(hint, sizeof hint, "an access of scope .gpu is atomic only for its own device; other "
 			"devices and the host need scope .sys (atomicAdd_system, __threadfence_system)");
+	if (*why)
+		snprintf(hint, sizeof hint, "%s", why);
 	r.unrecorded = now->op->unrecorded;
 	r.row = row;
 	r.nrows = order_timeline(o, now->op, old->op, row, ORDER_ROWS);

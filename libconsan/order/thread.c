@@ -221,6 +221,38 @@ void order_host_op_put(struct order_op *op)
 	order_op_free(op);
 }
 
+void order_host_learned(struct order *o)
+{
+	pthread_mutex_lock(&o->lock);
+	advance(o);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void order_host_assumes(struct order *o, const struct order_op *op)
+{
+	pthread_mutex_lock(&o->lock);
+	tell_all(o, &op->clock);
+	pthread_mutex_unlock(&o->lock);
+}
+
+struct order_op *order_host_now(struct order *o)
+{
+	const struct order_call call = { .name = "access by the host" };
+	struct order_op *op;
+
+	pthread_mutex_lock(&o->lock);
+	op = order_host_op(o, &call);
+	op->held--;
+	op->kept++;
+	pthread_mutex_unlock(&o->lock);
+	return op;
+}
+
+bool order_same_place(const struct order_op *a, const struct order_op *b)
+{
+	return a->line == b->line && a->epoch == b->epoch;
+}
+
 void order_host_met(struct order *o, const struct order_op *host, struct order_op *op, bool host_observed)
 {
 	struct line *l = &o->line.at[host->line];

@@ -634,9 +634,10 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	memcpy(record.grid, config.launch.grid, sizeof record.grid);
 	memcpy(record.block, config.launch.block, sizeof record.block);
 	memcpy(record.cluster, config.launch.cluster, sizeof record.cluster);
-	if (!checked)
+	if (!checked) {
+		check_memory_host_unseen(c->memory); /* it may synchronize with the host, and with others */
 		check_memory_idle(c->memory, l->queue, false);
-	else if (!c->paused && __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
+	} else if (!c->paused && __atomic_exchange_n(&c->freed, false, __ATOMIC_ACQ_REL))
 		check_memory_idle(c->memory, l->queue, true);
 	packed = pack(l);
 	c->alone = !c->outside.alone || !l->kernel->info.polls || c->outside.alone();

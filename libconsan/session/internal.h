@@ -101,6 +101,7 @@ struct consan {
 	VEC(struct launched { uint32_t id; struct order_op *op; }) launched;
 	uint32_t beside;           /* check_beside() of the newest */
 	struct mets *mets;         /* NULL: no grids have met */
+	struct host *host;         /* host.c; NULL: the host was never beside a grid */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
 	bool in_region;
@@ -207,11 +208,31 @@ struct met_op;
 /* The accesses of a grid will be reported; NULL: it has not met others. part: the number of a part of it. */
 struct met_op *met_begin(struct consan *c, struct order_op *op, const struct check *check);
 uint32_t met_part(struct met_op *x, const struct check_part *p);
+/* The host's accesses, of a set of which it is a member. Takes the reference. */
+struct met_op *met_of_host(struct consan *c, struct beside *of);
 /* Of struct order_config. */
 bool met_orders(void *user, const struct order_op *a, uint32_t a_part, const struct order_op *b,
 	uint32_t b_part);
 void met_retired(void *user);
+/* Has a grid of the set acquired, by its end, what the host did until this epoch, and is before the operation? */
+bool met_after_host(const struct consan *c, const struct beside *of, uint32_t epoch, const struct order_op *op);
 void met_close(struct consan *c);
+
+/* ---- host.c: accesses of the host beside grids ---- */
+/* An access. of, part: of a grid that may have met others, or of the host; or NULL */
+struct host_side {
+	const struct order_op *op;
+	const struct beside *of;
+	const struct check_part *part;
+};
+/* Is x before y by way of the host? */
+bool host_orders(const struct consan *c, const struct host_side *x, const struct host_side *y);
+/* Sets what the host knew when it issued the launch. */
+void host_begins(const struct consan *c, struct check_config *config, const struct order_op *op);
+/* check_config.host_race; user: the session */
+void host_race(void *user, const struct check_host_race *x);
+void host_forget(struct consan *c, const struct beside *of);
+void host_close(struct consan *c);
 
 /* ---- calls.c ---- */
 /* The program ends, and asks for no more errors. */

@@ -7,23 +7,26 @@
  *   before y by memory; or
  *   x is before the begin of a grid, and that is before y by memory; or
  *   x is before the begin of a grid i, which is before the end of a grid j of its set by memory, and j is
- *   before y.
+ *   before y; or
+ *   the host has acquired x (host.c), and has issued y since, or something that is before y.
  * "Before" without "by memory" is the order of the host API. Within a set no longer chains are needed, as
  * what threads know is handed on, also to grids that begin later. */
 #include "internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_SETS = 64 };         /* of which the newest grids are remembered */
 
 struct met_set {
 	struct beside *of;               /* a reference */
-	VEC(struct order_op *) grid;     /* by number in the set, kept; NULL: not known */
+	VEC(struct order_op *) grid;     /* by number in the set, kept; NULL: not known, or the host */
+	struct met_op *host;             /* the host's accesses; NULL: there are none */
 };
 
 /* What order_op_met() of a grid is. */
 struct met_op {
-	struct met_set *set;
+	struct met_set *set;             /* NULL: it is forgotten */
 	VEC(struct check_part) part;     /* number 1 is the first */
 	struct number_map number;        /* hash of a part -> its number */
 };
@@ -42,25 +45,56 @@ struct mets {
 	bool stale;                      /* none will be asked for */
 };
 
+static void free_set(struct consan *c, struct met_set *s)
+{
+	for (size_t k = 0; k < s->grid.n; k++)
+		if (s->grid.at[k]) {
+			order_op_set_met(s->grid.at[k], NULL);
+			order_op_drop(c->order, s->grid.at[k]);
+		}
+	vec_free(&s->grid);
+	check_met_put(s->of);
+	free(s);
+}
+
+static void free_parts(struct met_op *x)
+{
+	vec_free(&x->part);
+	number_map_free(&x->number);
+}
+
+/* The oldest set, of which the host is a member: it counts as having waited for its grids, which can hide a race,
+ * and makes none. False: it is none. */
+static bool forget_oldest(struct consan *c)
+{
+	struct mets *m = c->mets;
+	struct met_set *s = m->set.at[0];
+
+	if (!s->host)
+		return false;
+	for (size_t i = 0; i < s->grid.n; i++)
+		if (s->grid.at[i])
+			order_host_assumes(c->order, s->grid.at[i]);
+	for (size_t i = 0; i < m->op.n; i++)
+		if (m->op.at[i]->set == s) {
+			free_parts(m->op.at[i]);
+			m->op.at[i]->set = NULL;
+		}
+	host_forget(c, s->of);
+	free_set(c, s);
+	m->set.n--;
+	memmove(m->set.at, m->set.at + 1, m->set.n * sizeof *m->set.at);
+	return true;
+}
+
 static void forget(struct consan *c)
 {
 	struct mets *m = c->mets;
 
-	for (size_t i = 0; i < m->set.n; i++) {
-		struct met_set *s = m->set.at[i];
-
-		for (size_t k = 0; k < s->grid.n; k++)
-			if (s->grid.at[k]) {
-				order_op_set_met(s->grid.at[k], NULL);
-				order_op_drop(c->order, s->grid.at[k]);
-			}
-		vec_free(&s->grid);
-		check_met_put(s->of);
-		free(s);
-	}
+	for (size_t i = 0; i < m->set.n; i++)
+		free_set(c, m->set.at[i]);
 	for (size_t i = 0; i < m->op.n; i++) {
-		vec_free(&m->op.at[i]->part);
-		number_map_free(&m->op.at[i]->number);
+		free_parts(m->op.at[i]);
 		free(m->op.at[i]);
 	}
 	m->set.n = m->op.n = 0;
@@ -93,7 +127,7 @@ static struct met_set *set_of(struct consan *c, struct beside *of)
 	for (size_t i = 0; i < m->set.n; i++)
 		if (m->set.at[i]->of == of)
 			s = m->set.at[i];
-	if (!s && m->set.n == MOST_SETS) {
+	if (!s && m->set.n == MOST_SETS && !forget_oldest(c)) {
 		order_forget_all(c->order, "races between operations: kernels synchronized through memory so "
 			"often that earlier accesses were forgotten");
 		forget(c);
@@ -116,6 +150,23 @@ static struct met_set *set_of(struct consan *c, struct beside *of)
 	return s;
 }
 
+static struct met_op *add_op(struct consan *c, struct met_set *s)
+{
+	struct met_op *x = base_alloc(sizeof *x);
+
+	x->set = s;
+	vec_push(&c->mets->op, x);
+	return x;
+}
+
+static void begin(struct consan *c)
+{
+	if (c->mets && c->mets->stale)
+		forget(c);
+	if (!c->mets)
+		c->mets = base_alloc(sizeof *c->mets);
+}
+
 struct met_op *met_begin(struct consan *c, struct order_op *op, const struct check *check)
 {
 	struct beside *of = check_met(check);
@@ -125,18 +176,26 @@ struct met_op *met_begin(struct consan *c, struct order_op *op, const struct che
 		forget(c);
 	if (!of)
 		return NULL;
-	if (!c->mets)
-		c->mets = base_alloc(sizeof *c->mets);
-	x = base_alloc(sizeof *x);
-	x->set = set_of(c, of);
-	vec_push(&c->mets->op, x);
+	begin(c);
+	x = add_op(c, set_of(c, of));
 	order_op_set_met(op, x);
 	return x;
 }
 
+struct met_op *met_of_host(struct consan *c, struct beside *of)
+{
+	struct met_set *s;
+
+	begin(c);
+	s = set_of(c, of);
+	if (!s->host)
+		s->host = add_op(c, s);
+	return s->host;
+}
+
 static uint64_t hash_of(const struct check_part *p)
 {
-	uint64_t h = (uint64_t)p->cluster << 32 ^ p->epoch;
+	uint64_t h = (uint64_t)p->cluster << 32 ^ p->epoch ^ (uint64_t)p->host << 20;
 
 	h = (h ^ (uint64_t)p->agent << 48 ^ (uint64_t)p->met << 32 ^ p->lanes) * 0x9e3779b97f4a7c15ull;
 	return h ^ h >> 29 ^ p->stored;
@@ -145,7 +204,7 @@ static uint64_t hash_of(const struct check_part *p)
 static bool same_part(const struct check_part *a, const struct check_part *b)
 {
 	return a->cluster == b->cluster && a->epoch == b->epoch && a->lanes == b->lanes
-		&& a->agent == b->agent && a->met == b->met && a->stored == b->stored;
+		&& a->agent == b->agent && a->met == b->met && a->stored == b->stored && a->host == b->host;
 }
 
 uint32_t met_part(struct met_op *x, const struct check_part *p)
@@ -179,6 +238,8 @@ static struct access access_of(const struct order_op *op, uint32_t part)
 {
 	const struct met_op *of = part ? order_op_met(op) : NULL;
 
+	if (of && !of->set)
+		of = NULL;
 	return (struct access){ op, of, of ? &of->part.at[part - 1] : NULL };
 }
 
@@ -216,6 +277,18 @@ static bool passed_in(const struct met_set *s, const struct order_op *x, const s
 	return false;
 }
 
+bool met_after_host(const struct consan *c, const struct beside *of, uint32_t epoch, const struct order_op *op)
+{
+	for (size_t i = 0; i < c->mets->set.n; i++) {
+		const struct met_set *s = c->mets->set.at[i];
+
+		for (uint32_t k = 0; s->of == of && k < s->grid.n; k++)
+			if (before(s->grid.at[k], op) && check_met_host(of, k) >= epoch)
+				return true;
+	}
+	return false;
+}
+
 static bool passed(struct mets *m, const struct order_op *x, const struct order_op *y)
 {
 	const struct met_pair pair = { order_place(x), order_place(y), m->set.n, false };
@@ -238,5 +311,7 @@ bool met_orders(void *user, const struct order_op *a, uint32_t a_part, const str
 
 	if (!c->mets)
 		return false;
-	return begun_after(&x, NULL, &y) || ended_before(&x, &y) || passed(c->mets, a, b);
+	return begun_after(&x, NULL, &y) || ended_before(&x, &y) || passed(c->mets, a, b)
+		|| host_orders(c, &(struct host_side){ a, x.of ? x.of->set->of : NULL, x.part },
+			&(struct host_side){ b, y.of ? y.of->set->of : NULL, y.part });
 }

@@ -231,6 +231,8 @@ struct check *session_check(struct consan *c, const struct check_config *of, str
 	if (!op)
 		return check_open(of);
 	config.before = is_before;
+	config.host_race = host_race;
+	host_begins(c, &config, op);
 	keep_launched(c, of->launch.id, op);
 	check = check_open(&config);
 	number = check_beside(check);
@@ -273,6 +275,8 @@ void session_operation(struct consan *c, struct order_op *op, struct check *chec
 		return;
 	}
 	ranges.met = met_begin(c, op, check);
+	if (!gpu && check_silent(check))
+		order_op_silent(op);
 	if (screened)
 		gpu_screen_accesses(gpu, on_range, &ranges);
 	else

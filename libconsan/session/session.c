@@ -224,6 +224,7 @@ void consan_close(struct consan *c)
 	vec_free(&c->launched);
 	vec_free(&c->together.kept);
 	met_close(c);
+	host_close(c);
 	order_close(c->order);
 	banks_close(c->banks);
 	recorders_close(c->recorders);

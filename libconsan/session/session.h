@@ -73,6 +73,19 @@ void consan_on_stack(struct consan *c, uint32_t (*stack)(void));
 int consan_nvtx(const void *(*get)(uint32_t id), void (*named)(const void *stream, const char *line));
 /* Happens-before of the host API in this session; its findings are the session's. */
 struct order *consan_order(struct consan *c);
+/* An access of the host, before it is made, while no operation runs but such as are suspended. alone: all that were
+ * issued and have not ended are grids that are. reads: also if it writes. Returns whether there was something to
+ * report. */
+bool consan_host_access(struct consan *c, const struct order_range *range, bool reads, bool alone,
+	uint32_t (*stack)(void));
+/* A stream memory operation or a host function accesses a word, by which it may synchronize with grids. */
+void consan_host_word(struct consan *c, uint64_t addr, uint32_t bytes, bool write);
+/* May a grid that runs, and the host, have synchronized by a word in [from, end)? */
+bool consan_host_words(struct consan *c, uint64_t from, uint64_t end);
+/* From now on, the host may access [from, end) without consan_host_access(): read it, and write it if it says so. */
+void consan_host_page_unseen(struct consan *c, uint64_t from, uint64_t end, bool writes);
+/* Operations run, or have run, while the host can access memory without consan_host_access(). */
+void consan_host_unseen(struct consan *c);
 /* A launch of the kernel waits in a queue; then it never will begin (if it does: consan_outside.begun). However
  * the process ends, the report says how many that were to be checked had not begun. False: the launch is not one
  * to be checked, and not counted. */
