@@ -1,5 +1,6 @@
 // Pairs for the rules CS10xx: order CASE racy|fixed. A comment after each case names the rule of the
 // racy form; the fixed form has no finding.
+#include <cuda.h>
 #include <cuda_runtime.h>
 #if __has_include(<nvtx3/nvToolsExtCudaRt.h>)
 #include <nvtx3/nvToolsExtCudaRt.h>
@@ -10,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <csignal>
+#include <emmintrin.h>
+#include <thread>
 #include <unistd.h>
 
 enum { N = 2000, BYTES = N * 4 };
@@ -512,6 +515,8 @@ CASE(batch_host, CS1003)
 	host[150] = 3;
 }
 
+#include "order_served.cuh"
+
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
 	C(kernels), C(named), C(kernels_write), C(write_after_read), C(halves), C(host_sync), C(event_sync), C(event_early),
@@ -526,6 +531,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
 	C(host_reads_slowly), C(host_reads_stopped), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
 	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
+	SERVED_CASES
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* operations: races between operations under a backend that instruments:
  *   operations [--jobs=N] [--log=FILE] BUILD BACKEND [FILTER [I/N]]
- * Both forms of each pair of tests/cuda/order.cu, and the bundled programs that overlap streams or use
+ * Both forms of each pair of tests/cuda/order.cu and order_served.cuh, and the bundled programs that overlap streams or use
  * several devices, with each of their planted bugs. What must be found is found, or operations.def says
  * why this backend does not see it; the repaired forms are checked and have no finding. Programs that need more devices
  * than there are do not run. Modules are loaded at once: a kernel that is first launched while another one
@@ -45,9 +45,9 @@ static void add(struct all *a, const char *what, const char *rule, bool racy, co
 		arena_strndup(&a->names, rule, strlen(rule)), racy }));
 }
 
-static void add_pairs(struct all *a)
+static void add_pairs(struct all *a, const char *file)
 {
-	FILE *in = fopen("tests/cuda/order.cu", "r");
+	FILE *in = fopen(file, "r");
 	char line[512], name[64], rule[16], what[100], program[4200];
 
 	while (in && fgets(line, sizeof line, in)) {
@@ -160,7 +160,8 @@ int main(int argc, char **argv)
 
 	if (!runner_begin(&a.o, argc, argv))
 		return 2;
-	add_pairs(&a);
+	add_pairs(&a, "tests/cuda/order.cu");
+	add_pairs(&a, "tests/cuda/order_served.cuh");
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
 		add_program(&a, programs[i]);
 	runner_run(a.job.at, a.job.n, a.o.at_once, done, &a);

@@ -42,10 +42,48 @@ static void run_cases(const char *program, const char *file, unsigned least, uns
 
 Test(order, pairs_1, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 0, 2); }
 Test(order, pairs_2, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 1, 2); }
+Test(order, pairs_of_served, .timeout = TEST_LIMIT) { run_cases("order", "order_served.cuh", 15, 0, 1); }
 Test(order, pairs_of_nodes, .timeout = TEST_LIMIT) { run_cases("inside", "inside.cu", 7, 0, 1); }
 Test(order, pairs_of_launched, .timeout = TEST_LIMIT)
 {
 	run_cases("inside", "inside_launched.cuh", 25, 0, 1);
+}
+
+/* Programs of the host beside grids that are right: nothing is found, and nothing is said to be unseen. */
+Test(order, quiet, .timeout = TEST_LIMIT)
+{
+	char line[512], name[64];
+	FILE *in = fopen("tests/cuda/order_served.cuh", "r");
+	unsigned n = 0;
+
+	cr_assert(in);
+	while (fgets(line, sizeof line, in)) {
+		int is;
+
+		if (sscanf(line, "QUIET(%63[a-z_])", name) != 1 || !++n)
+			continue;
+		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order %s fixed 2>&1", build_dir(), name);
+		cr_expect(!is && has(output, "0 errors, 0 warnings") && !has(output, "not seen"), "%s: status %d\n%s", name,
+			is, output);
+	}
+	fclose(in);
+	cr_assert_geq(n, 8);
+}
+
+/* In other orders, too. */
+Test(order, served_in_other_orders, .timeout = TEST_LIMIT)
+{
+	static const char *const name[] = { "served_early", "served_twice", "served_copy" };
+
+	for (unsigned i = 0; i < 9; i++) {
+		int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --seed=%u ./order %s racy 2>&1", build_dir(),
+			i + 1, name[i % 3]);
+
+		cr_expect(is == 66 && has(output, "CS100"), "seed %u: %d\n%s", i + 1, is, output);
+		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run --seed=%u ./order %s fixed 2>&1", build_dir(),
+			i + 1, name[i % 3]);
+		cr_expect(!is && has(output, "0 errors"), "seed %u: %d\n%s", i + 1, is, output);
+	}
 }
 
 /* What conditional nodes and grids that kernels launch do. One launch in it is refused. */
