@@ -48,7 +48,8 @@ enum {
  * access visits (global_spans_of) and the lanes of a byte (global_lanes_at) are both derived.
  * Lane l of `lanes` accessed `size` bytes at
  *   base + (l >> row) * pitch + (l & (1 << row) - 1) * inner   row 0 to 5: rows of lanes
- *       and again at count - 1 further places, each `step` bytes after the previous (a loop)
+ *       and again at count - 1 further places, each `step` bytes after the previous (a loop), and
+ *       each so many epochs after it as `pace` says
  *   addr[l]                                                    GR_LIST
  *   base + offset[l], if bytes of it are in the region at base GR_OFFSETS: a GR_LIST in the shadow
  * or all of `lanes` accessed all of it: GR_WHOLE, whose bytes the caller names. */
@@ -60,6 +61,9 @@ struct global_record {
 	union {
 		const uint64_t *addr;    /* GR_LIST: 32 addresses, owned by the caller */
 		int16_t *offset;         /* GR_OFFSETS: 32 offsets, owned by the shadow */
+		struct global_pace {     /* rows: from each place to the next */
+			uint32_t epoch, issue;
+		} pace;
 	};
 	uint32_t cluster, epoch, site, lanes;
 	uint32_t issue;          /* epoch of the issuing warp */
@@ -79,6 +83,10 @@ struct global_record {
 
 /* ---- global_layout.c, global_spans.c, global_lanes.c ---- */
 
+struct global_span {
+	uint64_t addr, bytes;
+};
+
 /* Sets the layout: lane l of `lanes` accessed r->size bytes at addr[l], or, if addr is NULL, at
  * base + l * stride. addr must outlive the calls that r is passed to. */
 void global_set_layout(struct global_record *r, uint32_t lanes, const uint64_t *addr,
@@ -87,9 +95,18 @@ void global_set_layout(struct global_record *r, uint32_t lanes, const uint64_t *
  * use global_set_layout(). */
 bool global_set_halves(struct global_record *r, uint32_t lanes, uint64_t base, int32_t inner,
 	int64_t pitch);
-/* If all lanes of `next` are moved by the same distance, the one from place to place in r, or have
- * the bytes of r again, adds them to r. False: they are not, or r is full. */
+/* If all lanes of `next` are moved by the same distance, the one from place to place in r, and its
+ * epochs are as many later, adds it to r. If they have the bytes of r again, r becomes the later one.
+ * False: neither is so, or r is full. */
 bool global_extend(struct global_record *r, const struct global_record *next);
+/* The bytes from the first to the last that it accesses. For rows. */
+struct global_span global_bounds(const struct global_record *r);
+static inline bool global_is_paced(const struct global_record *r)
+{
+	return r->row <= 5 && r->pace.epoch | r->pace.issue;
+}
+/* What it accessed at the i-th place. */
+struct global_record global_place(const struct global_record *r, uint32_t i);
 /* The first byte of a lane, at the first place. */
 static inline uint64_t global_lane_addr(const struct global_record *r, unsigned lane)
 {
@@ -107,10 +124,6 @@ uint32_t global_lanes_at(const struct global_record *r, uint64_t addr);
 /* Mask of the bytes of the granule whose lanes, in both records, are those of `byte`. */
 uint32_t global_same_lanes(const struct global_record *a, const struct global_record *b,
 	unsigned byte);
-
-struct global_span {
-	uint64_t addr, bytes;
-};
 
 #define GLOBAL_SPANS 40u
 struct global_spans {            /* at first, `at` is `few`, so it must not be copied */
@@ -158,6 +171,8 @@ uint64_t global_shadow_dropped(const struct global_shadow *s);
  * that r, a plain read, need not be recorded? Takes no lock; false is always a safe result. */
 bool global_shadow_saturated(const struct global_shadow *s, const struct global_record *r,
 	uint64_t addr, uint64_t bytes);
+/* The same for all that r accesses, if it has rows. */
+bool global_shadow_saturated_rows(const struct global_shadow *s, const struct global_record *r);
 /* The same for r->size bytes at each lane's address. */
 bool global_shadow_all_saturated(const struct global_shadow *s, const struct global_record *r,
 	const uint64_t *lane_addr, uint32_t lanes);

@@ -81,17 +81,50 @@ bool global_extend(struct global_record *r, const struct global_record *next)
 	const unsigned count = r->count > 1 ? r->count : 1;
 	const uint64_t last = r->base + (uint64_t)((int64_t)r->step * (count - 1));
 	const int64_t step = (int64_t)(next->base - last);
+	const struct global_pace pace = { next->epoch - r->epoch - r->pace.epoch * (count - 1),
+		next->issue - r->issue - r->pace.issue * (count - 1) };
 
 	if (r->row > 5 || r->row != next->row || r->pitch != next->pitch || r->inner != next->inner
 		|| r->size != next->size || r->lanes != next->lanes || next->count > 1)
 		return false;
-	if (count == 1 && !step)
+	if (count == 1 && !step) {
+		r->epoch = next->epoch;
+		r->issue = next->issue;
 		return true;
-	if (!fits(step) || (count > 1 && step != r->step) || count == GR_MAX_COUNT)
+	}
+	if (!fits(step) || count == GR_MAX_COUNT || (count > 1 && (step != r->step
+			|| pace.epoch != r->pace.epoch || pace.issue != r->pace.issue)))
 		return false;
 	r->step = (int32_t)step;
 	r->count = (uint8_t)(count + 1);
+	r->pace = pace;
 	return true;
+}
+
+struct global_span global_bounds(const struct global_record *r)
+{
+	const int64_t end[3] = { (int64_t)r->pitch * ((32 >> r->row) - 1),
+		(int64_t)r->inner * ((1 << r->row) - 1), (int64_t)r->step * (r->count - (r->count > 0)) };
+	struct global_span s = { r->base, r->size };
+
+	for (unsigned i = 0; i < 3; i++) {
+		s.addr += (uint64_t)(end[i] < 0 ? end[i] : 0);
+		s.bytes += (uint64_t)(end[i] < 0 ? -end[i] : end[i]);
+	}
+	return s;
+}
+
+struct global_record global_place(const struct global_record *r, uint32_t i)
+{
+	struct global_record x = *r;
+
+	x.base += (uint64_t)((int64_t)r->step * i);
+	x.epoch += r->pace.epoch * i;
+	x.issue += r->pace.issue * i;
+	x.addr = NULL;
+	x.step = 0;
+	x.count = 1;
+	return x;
 }
 
 bool global_same_layout(const struct global_record *a, const struct global_record *b)
@@ -104,6 +137,7 @@ bool global_same_layout(const struct global_record *a, const struct global_recor
 		return false;
 	if (a->row <= 5)
 		return a->pitch == b->pitch && a->inner == b->inner && a->step == b->step
+			&& a->pace.epoch == b->pace.epoch && a->pace.issue == b->pace.issue
 			&& (a->count > 1 ? a->count : 1) == (b->count > 1 ? b->count : 1);
 	for (uint32_t m = a->lanes; m; m &= m - 1) {
 		const unsigned l = (unsigned)__builtin_ctz(m);

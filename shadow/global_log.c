@@ -192,6 +192,39 @@ static enum global_verdict no_conflict(struct global_accessor *a, const struct g
 	return GLOBAL_UNORDERED;
 }
 
+/* Applies the part of an access in one zone, `piece`, to the granules: each place of a loop with its
+ * own epochs. */
+static void to_granules(struct global_shadow *g, struct global_accessor *a,
+	const struct global_record *now, const struct global_run *piece, uint32_t n)
+{
+	const uint64_t zone = piece->addr >> ZONE_SHIFT;
+
+	if (!global_is_paced(now)) {
+		global_granules(g, a, now, piece, n);
+		return;
+	}
+	for (uint32_t i = 0; i < now->count; i++) {
+		const struct global_record x = global_place(now, i);
+		const struct global_span all = global_bounds(&x);
+		struct global_spans spans;
+		struct global_runs runs;
+
+		if (all.addr >> ZONE_SHIFT > zone || (all.addr + all.bytes - 1) >> ZONE_SHIFT < zone)
+			continue;
+		global_spans_open(&spans);
+		global_runs_open(&runs);
+		global_spans_of(&x, &spans);
+		global_runs_of(&runs, &spans);
+		for (size_t k = 0, m; k < runs.n; k += m) {
+			m = zone_run(runs.at, runs.n, k);
+			if (runs.at[k].addr >> ZONE_SHIFT == zone)
+				global_granules(g, a, &x, &runs.at[k], m);
+		}
+		global_runs_close(&runs);
+		global_spans_close(&spans);
+	}
+}
+
 /* Under the zone's lock. */
 static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronised)
 {
@@ -206,7 +239,7 @@ static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronise
 		uint32_t n;
 
 		if (t->r.flags & GR_WRITE) {
-			global_granules(g, &accessor, &t->r, &t->piece[p->first], p->n);
+			to_granules(g, &accessor, &t->r, &t->piece[p->first], p->n);
 			continue;
 		}
 		pthread_mutex_lock(&s->lock);
@@ -217,7 +250,7 @@ static void flush_zone(struct global_shadow *g, struct zone *z, bool synchronise
 		for (uint32_t k = 0; k < n; k++) {
 			struct global_record r = logged_record(t, &reader[k]);
 
-			global_granules(g, &accessor, &r, &t->piece[p->first], p->n);
+			to_granules(g, &accessor, &r, &t->piece[p->first], p->n);
 		}
 	}
 	vec_free(&z->log);
@@ -296,11 +329,8 @@ bool global_log_saturated(const struct global_log *l, int kind, uint32_t cluster
 static void log_access(struct global_shadow *g, struct global_accessor *a, struct logged *t,
 	const struct global_record *now)
 {
-	struct global_runs rest;
-
-	global_runs_open(&rest);
 	for (uint32_t i = 0; i < t->nparts; i++) {
-		struct part *p = &t->part[i];
+		const struct part *p = &t->part[i];
 		bool done = false;
 
 		if (!zone_flushed(p->zone)) {
@@ -308,12 +338,9 @@ static void log_access(struct global_shadow *g, struct global_accessor *a, struc
 			done = log_part(g, t, i, a->synchronised);
 			pthread_mutex_unlock(&p->zone->lock);
 		}
-		for (uint32_t k = 0; k < p->n && !done; k++)
-			global_runs_push(&rest, t->piece[p->first + k]);
+		if (!done)
+			to_granules(g, a, now, &t->piece[p->first], p->n);
 	}
-	if (rest.n)
-		global_granules(g, a, now, rest.at, rest.n);
-	global_runs_close(&rest);
 }
 
 static bool plain_read(const struct global_record *r)
@@ -369,7 +396,8 @@ static void touch(struct global_shadow *g, struct global_accessor *a,
 	bool is = false;
 
 	if (all_flushed(g, a, now, c)) {
-		global_granules(g, a, now, c->at, c->n);
+		for (size_t i = 0; i < c->n; i += zone_run(c->at, c->n, i))
+			to_granules(g, a, now, &c->at[i], zone_run(c->at, c->n, i));
 		return;
 	}
 	key = logged_key(now, c->at, c->n);

@@ -23,6 +23,8 @@ uint64_t logged_key(const struct global_record *r, const struct global_run *at, 
 	h = mix(h, (uint64_t)(uint32_t)r->inner << 32 | (uint32_t)r->step);
 	h = mix(h, (uint64_t)r->size << 32 | (uint32_t)r->row << 16 | (uint32_t)r->flags << 8
 		| r->count);
+	if (global_is_paced(r))
+		h = mix(h, (uint64_t)r->pace.epoch << 32 | r->pace.issue);
 	if (r->row == GR_LIST)
 		for (uint32_t m = r->lanes; m; m &= m - 1)
 			h = mix(h, r->addr[__builtin_ctz(m)]);

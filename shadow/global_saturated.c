@@ -216,6 +216,28 @@ bool global_shadow_saturated(const struct global_shadow *g, const struct global_
 	return true;
 }
 
+bool global_shadow_saturated_rows(const struct global_shadow *g, const struct global_record *r)
+{
+	struct global_spans spans;
+	bool are = r->row <= 5;
+
+	if (!are)
+		return false;
+	global_spans_open(&spans);
+	global_spans_of(r, &spans);
+	for (size_t i = 0; i < spans.n && are; i++) {
+		const uint64_t end = spans.at[i].addr + spans.at[i].bytes;
+
+		for (uint64_t at = spans.at[i].addr, next; at < end && are; at = next) {
+			next = (at | (ZONE_BYTES - 1)) + 1;
+			next = next < end ? next : end;
+			are = global_shadow_saturated(g, r, at, next - at);
+		}
+	}
+	global_spans_close(&spans);
+	return are;
+}
+
 bool global_shadow_all_saturated(const struct global_shadow *g, const struct global_record *r,
 	const uint64_t *lane_addr, uint32_t lanes)
 {

@@ -105,8 +105,8 @@ void check_flush(struct cluster *c, const struct event *e)
 {
 	const uint32_t warp = e->cta * c->per_cta + e->warp;
 
-	if (c->global && c->global->npending[warp] && global_flushes(e))
-		global_flush(c, &c->warp[warp]);
+	if (c->global && c->global->reads[warp].early && global_flushes(e))
+		global_flush(c, &c->warp[warp], false);
 }
 
 void check_handle(struct cluster *c, const struct event *e)
@@ -162,8 +162,7 @@ static struct cluster *new_cluster(struct check *k, const struct cluster_info *i
 	c->wg = base_alloc(c->nwarpgroups * sizeof *c->wg);
 	if (k->global) {
 		c->global = base_alloc(sizeof *c->global);
-		c->global->pending = base_alloc(c->nwarps * PENDING * sizeof *c->global->pending);
-		c->global->npending = base_alloc(c->nwarps);
+		c->global->reads = base_alloc(c->nwarps * sizeof *c->global->reads);
 		c->global->host = base_alloc(c->nwarps * sizeof *c->global->host);
 		c->global->recent = base_alloc(c->nwarps * RECENT * sizeof *c->global->recent);
 		c->global->has_recent = base_alloc(c->nwarps);
@@ -306,10 +305,9 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	struct cluster *c = (struct cluster *)sink;
 	uint64_t bytes = 0;
 
-	/* threads of an aborted launch have not exited: their last reads are still pending */
+	/* threads of an aborted launch have not exited: early reads may be left, too */
 	for (uint32_t i = 0; c->global && i < c->nwarps; i++)
-		if (c->global->npending[i])
-			global_flush(c, &c->warp[i]);
+		global_flush(c, &c->warp[i], true);
 	if (!repeat_whole(c) && !c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
 	repeat_end(c);

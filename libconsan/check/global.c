@@ -8,18 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_layout(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
+void global_layout_of(struct global_record *r, uint32_t lanes, const struct ev_lanes *at)
 {
 	if (!at->halves || !global_set_halves(r, lanes, at->base, at->stride,
 			(int64_t)(at->lane[16] - at->lane[0])))
 		global_set_layout(r, lanes, at->lane, at->base, at->stride);
-}
-
-/* May clusters synchronize with each other? If not, an access that is not ordered after one other
- * cluster is not ordered after any. */
-static bool synchronised(const struct cluster *c)
-{
-	return c->check->global->grids.n || !c->check->config.launch.apart;
 }
 
 /* What the warp is in the cluster at the moment; in one that repeats another one, what it was there. */
@@ -36,21 +29,16 @@ static struct repeat_stamp stamp_of(struct cluster *c, struct warp *w, uint32_t 
 	return s;
 }
 
-static bool follows(const struct cluster *c)
-{
-	return c->repeat.state == REPEAT_FOLLOWS;
-}
-
 static bool replays(const struct cluster *c)
 {
 	return c->repeat.state == REPEAT_REPLAYS;
 }
 
-static struct global_view view_of(struct cluster *c, struct warp *w, uint32_t lanes,
+struct global_view global_view_of(struct cluster *c, struct warp *w, uint32_t lanes,
 	const struct frontier *f)
 {
 	return (struct global_view){
-		.accessor = { .isolated = !f->foreign, .synchronised = synchronised(c),
+		.accessor = { .isolated = !f->foreign, .synchronised = global_synchronised(c),
 			.classify = global_classify, .observed = global_observed },
 		.c = c, .w = w, .f = f, .lanes = lanes };
 }
@@ -67,22 +55,8 @@ static void plain_write_of(struct cluster *c, const struct global_record *r)
 	global_spans_close(&spans);
 }
 
-/* Have so many clusters read all this that one more adds nothing? False is always a safe result. */
-static bool rows_saturated(const struct cluster *c, const struct global_record *r)
-{
-	const uint32_t width = 1u << (r->row & 31);
-	const uint64_t bytes = r->inner ? (uint64_t)r->size * width : r->size;
-
-	if (synchronised(c) || r->row > 5 || r->lanes != UINT32_MAX || (r->inner && r->inner != r->size))
-		return false;
-	for (unsigned l = 0; l < 32; l += width)
-		if (!global_shadow_saturated(c->check->global->shadow, r, global_lane_addr(r, l), bytes))
-			return false;
-	return true;
-}
-
 /* What the thread knew of other grids, and of the host. */
-static void know(struct cluster *c, struct global_record *r, struct foreign *foreign)
+void global_know(struct cluster *c, struct global_record *r, struct foreign *foreign)
 {
 	r->met = met_number(c, foreign);
 	host_note(c, r, foreign);
@@ -92,11 +66,11 @@ static void know(struct cluster *c, struct global_record *r, struct foreign *for
 static void touch_group(struct cluster *c, struct warp *w, uint32_t lanes, const struct frontier *f,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
-	struct global_view v = view_of(c, w, lanes, f);
+	struct global_view v = global_view_of(c, w, lanes, f);
 
-	know(c, r, f->foreign);
-	set_layout(r, lanes, at);
-	if (!(r->flags & (GR_WRITE | GR_STRONG)) && (rows_saturated(c, r)
+	global_know(c, r, f->foreign);
+	global_layout_of(r, lanes, at);
+	if (!(r->flags & (GR_WRITE | GR_STRONG)) && (global_saturated(c, r)
 			|| global_shadow_repeat(c->check->global->shadow, &v.accessor, r)))
 		return;
 	if (plain_write)
@@ -109,7 +83,7 @@ static void touch_group(struct cluster *c, struct warp *w, uint32_t lanes, const
 static void touch_lanes(struct cluster *c, struct warp *w, uint32_t all,
 	const struct ev_lanes *at, struct global_record *r, bool plain_write)
 {
-	if (follows(c)) {
+	if (global_follows(c)) {
 		touch_group(c, w, all, c->repeat.nothing, at, r, plain_write);
 		return;
 	}
@@ -173,82 +147,7 @@ static void one_address(struct cluster *c, const struct event *e)
 	}
 }
 
-/* ---- deferred plain reads ---- */
-
-static void record_pending(struct cluster *c, struct warp *w, struct pending *p)
-{
-	struct global_shadow *s = c->check->global->shadow;
-	const struct frontier *f = follows(c) ? c->repeat.nothing : w->group[0].f;
-	struct global_view v = view_of(c, w, p->r.lanes, f);
-
-	know(c, &p->r, f->foreign);
-	if (!global_shadow_repeat(s, &v.accessor, &p->r))
-		global_shadow_touch(s, &v.accessor, &p->r);
-	p->r.count = 0;
-	c->global->npending[w->index]--;
-}
-
-void global_flush(struct cluster *c, struct warp *w)
-{
-	struct pending *p = &c->global->pending[w->index * PENDING];
-
-	for (unsigned i = 0; i < PENDING && c->global->npending[w->index]; i++)
-		if (p[i].r.count)
-			record_pending(c, w, &p[i]);
-}
-
-/* The first byte that a lane of the access touches, and the end. */
-static void bounds(const struct event *e, uint64_t *low, uint64_t *high)
-{
-	*low = UINT64_MAX;
-	*high = 0;
-	for (uint32_t m = e->lanes; m; m &= m - 1) {
-		const uint64_t at = lane_addr(&e->access.at, (unsigned)__builtin_ctz(m));
-
-		*low = at < *low ? at : *low;
-		*high = at > *high ? at : *high;
-	}
-	*high += e->access.bytes;
-}
-
-/* Records pending reads of the warp that its own write may overlap. */
-static void flush_before(struct cluster *c, struct warp *w, const struct event *e)
-{
-	struct pending *p = &c->global->pending[w->index * PENDING];
-	uint64_t low, high;
-
-	if (!c->global->npending[w->index])
-		return;
-	bounds(e, &low, &high);
-	for (unsigned i = 0; i < PENDING; i++) {
-		int64_t all = (int64_t)p[i].r.step * (p[i].r.count - 1);
-
-		if (p[i].r.count && low < p[i].high + (uint64_t)(all > 0 ? all : 0)
-			&& high > p[i].low + (uint64_t)(all < 0 ? all : 0))
-			record_pending(c, w, &p[i]);
-	}
-}
-
-/* False: it cannot be deferred. */
-static bool defer_read(struct cluster *c, struct warp *w, const struct event *e,
-	const struct repeat_stamp *s, struct global_record *r)
-{
-	struct pending *p = &c->global->pending[w->index * PENDING + e->site % PENDING];
-
-	if (!s->only)
-		return false;
-	set_layout(r, e->lanes, &e->access.at);
-	if (r->row == GR_LIST)
-		return false;
-	if (p->r.count && p->r.site == r->site && global_extend(&p->r, r))
-		return true;
-	if (p->r.count)
-		record_pending(c, w, p);
-	p->r = *r;
-	bounds(e, &p->low, &p->high);
-	c->global->npending[w->index]++;
-	return true;
-}
+/* ---- reads that add nothing ---- */
 
 static struct recent *recent_of(struct cluster *c, const struct warp *w, uint64_t addr)
 {
@@ -263,7 +162,7 @@ static bool read_already(struct cluster *c, struct warp *w, const struct event *
 {
 	const uint64_t key = addr ^ (uint64_t)e->access.bytes << 56
 		^ (uint64_t)!!(e->access.flags & ACCESS_NONCOHERENT) << 63
-		^ (uint64_t)synchronised(c) << 62;
+		^ (uint64_t)global_synchronised(c) << 62;
 	struct recent *r = recent_of(c, w, addr);
 
 	if (r->key != key || r->epoch != epoch) {
@@ -295,7 +194,7 @@ static bool saturated(const struct cluster *c, const struct event *e, const stru
 	const struct ev_lanes *at = &e->access.at;
 	const struct global_shadow *s = c->check->global->shadow;
 
-	if (synchronised(c))
+	if (global_synchronised(c))
 		return false;
 	if (e->lanes == UINT32_MAX && at->stride == (int32_t)e->access.bytes && (at->halves || !at->lane)) {
 		const uint64_t bytes = (at->halves ? 16 : 32) * (uint64_t)e->access.bytes;
@@ -310,6 +209,19 @@ static bool saturated(const struct cluster *c, const struct event *e, const stru
 				e->access.bytes))
 			return false;
 	return true;
+}
+
+static void before_write(struct cluster *c, struct warp *w, const struct event *e)
+{
+	uint64_t low = UINT64_MAX, high = 0;
+
+	for (uint32_t m = e->lanes; m; m &= m - 1) {
+		const uint64_t at = lane_addr(&e->access.at, (unsigned)__builtin_ctz(m));
+
+		low = at < low ? at : low;
+		high = at > high ? at : high;
+	}
+	global_before_write(c, w, &(struct global_span){ low, high + e->access.bytes - low });
 }
 
 void global_access(struct cluster *c, const struct event *e)
@@ -338,17 +250,12 @@ void global_access(struct cluster *c, const struct event *e)
 		s = stamp_of(c, w, e->lanes, w->index, 0);
 	if (replays(c))
 		return;
-	if (!strong && a->mode == MODE_READ) {
-		bool same = !a->at.lane && !a->at.stride;
-
-		if (same && read_already(c, w, e, s.issue, a->at.base, e->lanes))
-			return;
-		if (saturated(c, e, &r)) {
-			if (same) /* no lane of this warp can add anything there */
-				recent_of(c, w, a->at.base)->lanes = UINT32_MAX;
-			return;
-		}
-	}
+	r.epoch = r.issue = s.issue;
+	if (!strong && a->mode == MODE_READ && ((!a->at.lane && !a->at.stride
+			&& read_already(c, w, e, s.issue, a->at.base, e->lanes))
+		|| global_defer(c, w, e->lanes, &a->at, &s, true, &r) || saturated(c, e, &r)
+		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e, s.issue))))
+		return;
 	if (a->flags & ACCESS_FLAG)
 		volatile_read_flag(c, a, e->lanes);
 	if (strong)
@@ -357,14 +264,12 @@ void global_access(struct cluster *c, const struct event *e)
 		one_address(c, e);
 	if (r.flags & GR_RMW && !(r.flags & GR_UNREAD))
 		warp_close_epoch(w); /* global_step.c tells instructions apart by their epochs */
-	r.epoch = r.issue = strong ? warp_stamp(w) : s.issue;
+	if (strong)
+		r.epoch = r.issue = warp_stamp(w);
 	if (r.flags & GR_VOLATILE && warp_publishes(w, e->lanes))
 		r.flags |= GR_PUBLISHES;
-	if (!strong && a->mode == MODE_READ && (defer_read(c, w, e, &s, &r)
-		|| (r.row == GR_LIST && all_lanes_read_already(c, w, e, s.issue))))
-		return;
 	if (a->mode & MODE_WRITE)
-		flush_before(c, w, e);
+		before_write(c, w, e);
 	touch_lanes(c, w, e->lanes, &a->at, &r, !strong && a->mode & MODE_WRITE);
 	if (!strong)
 		return;
@@ -391,7 +296,8 @@ void global_copy(struct cluster *c, const struct event *e)
 	r.agent = s.agent;
 	r.epoch = s.epoch;
 	r.issue = s.issue;
-	touch_lanes(c, w, a->readers, &source, &r, false);
+	if (!global_defer(c, w, a->readers, &source, &s, false, &r))
+		touch_lanes(c, w, a->readers, &source, &r, false);
 }
 
 /* ---- bulk operations: an engine accesses all bytes ---- */
@@ -400,14 +306,14 @@ static void touch_spans(struct cluster *c, struct warp *w, const struct ev_gspan
 	unsigned lane, struct global_record *r)
 {
 	struct cluster_global *k = c->global;
-	struct global_view v = view_of(c, w, 1u << lane,
-		follows(c) ? c->repeat.nothing : warp_frontier(w, lane));
+	struct global_view v = global_view_of(c, w, 1u << lane,
+		global_follows(c) ? c->repeat.nothing : warp_frontier(w, lane));
 
 	k->spans.n = 0;
 	for (unsigned i = 0; i < n; i++)
 		if (span[i].bytes)
 			vec_push(&k->spans, ((struct global_span){ span[i].addr, span[i].bytes }));
-	know(c, r, v.f->foreign);
+	global_know(c, r, v.f->foreign);
 	r->row = GR_WHOLE;
 	r->base = n ? span[0].addr : 0;
 	if (r->flags & GR_WRITE)
@@ -419,7 +325,7 @@ void global_load(struct cluster *c, const struct event *e, struct warp *w, unsig
 	uint32_t slot)
 {
 	const struct repeat_stamp s = stamp_of(c, w, 1u << lane, agent_slot(c, slot),
-		follows(c) ? 0 : c->slots.at[slot].epoch);
+		global_follows(c) ? 0 : c->slots.at[slot].epoch);
 	struct global_record r = {
 		.cluster = c->number, .site = e->site, .agent = s.agent,
 		.epoch = s.epoch, .issue = s.issue, .warp = (uint16_t)w->index,
@@ -481,6 +387,8 @@ void global_store(struct cluster *c, const struct event *e, struct warp *w, unsi
 
 	if (!b->global.n || replays(c) || (!b->reduce && repeats_store(c, e, w, lane)))
 		return;
+	for (uint32_t i = 0; i < b->global.n; i++)
+		global_before_write(c, w, &(struct global_span){ b->global.at[i].addr, b->global.at[i].bytes });
 	touch_spans(c, w, b->global.at, inside, lane, &r);
 	if (!b->padding)
 		return;
@@ -507,6 +415,7 @@ void on_heap(struct cluster *c, const struct event *e)
 
 	if (!c->global || !warp_frontier(w, lane))
 		return;
+	global_before_write(c, w, &span);
 	if (!h->freed) {
 		global_shadow_forget(c->check->global->shadow, h->addr, h->bytes);
 		release_plain_writes(c, &span, 1);
@@ -515,7 +424,7 @@ void on_heap(struct cluster *c, const struct event *e)
 		return;
 	}
 	r.epoch = r.issue = warp_stamp(w);
-	v = view_of(c, w, 1u << lane, warp_frontier(w, lane));
+	v = global_view_of(c, w, 1u << lane, warp_frontier(w, lane));
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, &r, &span, 1);
 }
 

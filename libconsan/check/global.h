@@ -53,13 +53,12 @@ struct unfenced {                /* a release that was read without an acquire *
 	uint8_t needed;          /* the scope of a fence that acquires it */
 };
 
-/* Plain reads of one instruction in a loop, `step` bytes apart: recorded together, before the warp
- * synchronizes or writes there. */
-#define PENDING 32u /* for each warp, one for each site modulo this */
-
-struct pending {
-	struct global_record r;  /* r.count 0: free */
-	uint64_t low, high;      /* bounds of the first read */
+/* Reads of a warp that are not recorded yet (global_pending.c) */
+#define PENDING 32u /* one for each site modulo this */
+struct warp_reads {
+	struct global_record read[PENDING];
+	uint32_t early, late;    /* a bit for each that is in use */
+	struct global_span all;  /* reaches over the late ones */
 };
 
 /* Plain reads of one address by many lanes: the lanes that read it in this epoch. */
@@ -88,8 +87,9 @@ struct cluster_global {
 	uint32_t *host;          /* of each warp: what host_note() has noted */
 	struct recent *recent;   /* RECENT for each warp */
 	uint8_t *has_recent;     /* for each warp: some are in use */
-	struct pending *pending; /* PENDING for each warp */
-	uint8_t *npending;       /* used entries */
+	struct warp_reads *reads; /* of each warp */
+	struct global_span late; /* reaches over all late ones */
+	struct global_span written; /* reaches over all that the cluster has written */
 	VEC(struct narrow_sync) narrow_sync;
 	VEC(struct unfenced) unfenced;
 	struct global_stored stored;
@@ -102,6 +102,7 @@ struct global_view {
 	struct warp *w;
 	const struct frontier *f;
 	uint32_t lanes;          /* lanes of the warp that take part */
+	bool late;               /* it was made earlier than now: what it knew is not known */
 };
 
 /* Of which kind the agent of a record is: of a cluster of this launch, or of one beside it. */
@@ -118,9 +119,38 @@ void global_close(struct global *g); /* NULL is fine */
 void global_cluster_reset(struct cluster *c);
 void global_cluster_free(struct cluster *c);
 
+/* May clusters synchronize with each other? If not, an access that is not ordered after one other
+ * cluster is not ordered after any. */
+static inline bool global_synchronised(const struct cluster *c)
+{
+	return c->check->global->grids.n || !c->check->config.launch.apart;
+}
+static inline bool global_follows(const struct cluster *c)
+{
+	return c->repeat.state == REPEAT_FOLLOWS;
+}
+/* Have so many clusters read all this that one more adds nothing? False is always a safe result. */
+static inline bool global_saturated(const struct cluster *c, const struct global_record *r)
+{
+	return !global_synchronised(c) && global_shadow_saturated_rows(c->check->global->shadow, r);
+}
+
+/* ---- global_pending.c ---- */
+/* Records the warp's early reads; required before it acquires or releases. late: and the late ones. */
+void global_flush(struct cluster *c, struct warp *w, bool late);
+/* Records the reads that must be recorded before the warp, or for it an engine, writes these bytes. */
+void global_before_write(struct cluster *c, struct warp *w, const struct global_span *x);
+/* The read of the lanes is recorded later. early: it may be an early one. False: it must be recorded
+ * now. Sets the layout of r. */
+bool global_defer(struct cluster *c, struct warp *w, uint32_t lanes, const struct ev_lanes *at,
+	const struct repeat_stamp *s, bool early, struct global_record *r);
+
 /* ---- global.c ---- */
-/* Records the warp's pending reads; required before it acquires or releases. */
-void global_flush(struct cluster *c, struct warp *w);
+void global_layout_of(struct global_record *r, uint32_t lanes, const struct ev_lanes *at);
+/* Notes what the thread knew of other grids, and of the host. */
+void global_know(struct cluster *c, struct global_record *r, struct foreign *foreign);
+struct global_view global_view_of(struct cluster *c, struct warp *w, uint32_t lanes,
+	const struct frontier *f);
 static inline bool global_flushes(const struct event *e)
 {
 	switch (e->kind) {

@@ -247,7 +247,8 @@ static bool observed_by_chance(const struct global_record *x, const struct globa
 static void learn(struct global_view *v)
 {
 	repeat_leave(v->c);
-	v->f = warp_frontier(v->w, (unsigned)__builtin_ctz(v->lanes));
+	if (!v->late)
+		v->f = warp_frontier(v->w, (unsigned)__builtin_ctz(v->lanes));
 }
 
 /* Is it known without what the accessor knows that this is no race? */
@@ -461,6 +462,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_conflict x = { .old = old, .now = now, .addr = addr };
 
+	if (v->late && !write)
+		return GLOBAL_UNORDERED;
 	if (v->f == v->c->repeat.nothing && !is_free_of_races(v, old, now))
 		learn(v);
 	if (grids_earlier(v->c->check, old->cluster))

@@ -229,12 +229,13 @@ void global_cluster_reset(struct cluster *c)
 	met_cluster_reset(c);
 	memset(k->host, 0, c->nwarps * sizeof *k->host);
 	for (uint32_t w = 0; w < c->nwarps; w++) {
-		for (uint32_t i = 0; k->npending[w] && i < PENDING; i++)
-			k->pending[w * PENDING + i].r.count = 0;
+		k->reads[w].early = k->reads[w].late = 0;
+		k->reads[w].all.bytes = 0;
 		if (k->has_recent[w])
 			memset(&k->recent[w * RECENT], 0, RECENT * sizeof *k->recent);
-		k->npending[w] = k->has_recent[w] = 0;
+		k->has_recent[w] = 0;
 	}
+	k->late.bytes = k->written.bytes = 0;
 }
 
 void global_cluster_free(struct cluster *c)
@@ -245,9 +246,8 @@ void global_cluster_free(struct cluster *c)
 	free(c->global->narrow_sync.at);
 	free(c->global->unfenced.at);
 	free(c->global->spans.at);
-	free(c->global->pending);
 	free(c->global->host);
-	free(c->global->npending);
+	free(c->global->reads);
 	free(c->global->recent);
 	free(c->global->has_recent);
 	free(c->global);

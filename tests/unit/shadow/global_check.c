@@ -144,12 +144,15 @@ static uint32_t some_lanes(void)
 	}
 }
 
+static void random_sync(uint32_t agent);
+
 static void random_access(void)
 {
 	const uint32_t size = 1u << rnd(5), agent = rnd(AGENTS), slots = DATA / size;
 	const uint32_t lanes = some_lanes(), form = rnd(6), row = 1u << rnd(6);
 	const bool write = !rnd(3);
 	uint32_t places = write || rnd(2) ? 1 : 1 + rnd(5), at[32];
+	const bool loop = rnd(2); /* there is synchronization between the places */
 	int32_t first[32], low = 0, high = 0, step = (int32_t)rnd(9) - 4;
 	const int32_t stride = form ? INT32_MAX : rnd(2) ? 1 : (int32_t)rnd(5) - 2;
 	const int32_t pitch = (int32_t)rnd(17) - 8, inner = rnd(2) ? 1 : (int32_t)rnd(5) - 2;
@@ -171,6 +174,8 @@ static void random_access(void)
 		return;
 	start = rnd(slots - (uint32_t)(high - low)) + (uint32_t)-low;
 	for (uint32_t p = 0; p < places; p++) {
+		if (p && loop)
+			random_sync(agent);
 		for (unsigned l = 0; l < 32; l++)
 			at[l] = (start + (uint32_t)first[l] + p * (uint32_t)step) * size;
 		access_lanes(agent, lanes, at, form ? INT32_MAX : stride * (int32_t)size, size, write);
@@ -199,11 +204,10 @@ static void flag_access(uint32_t agent, uint32_t lanes, uint32_t o, bool write)
 		.at.base = base + DATA + 8 * o + 4 } });
 }
 
-static void random_sync(void)
+static void random_sync(uint32_t agent)
 {
 	static set sum;
-	const uint32_t agent = rnd(AGENTS), lanes = rnd(2) ? ALL : some_lanes(), l = rnd(32);
-	const uint32_t o = rnd(FLAGS);
+	const uint32_t lanes = rnd(2) ? ALL : some_lanes(), l = rnd(32), o = rnd(FLAGS);
 
 	memset(sum, 0, sizeof sum);
 	switch (rnd(apart ? 2 : 5)) {
@@ -290,7 +294,7 @@ static void one_case(uint64_t from)
 	open_clusters();
 	for (line = 1; line < 20 + calm * 20 && line < LINES && ids < IDS - 200; line++)
 		if (rnd(8) < calm)
-			random_sync();
+			random_sync(rnd(AGENTS));
 		else if (rnd(12))
 			random_access();
 		else
