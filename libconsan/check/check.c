@@ -135,10 +135,12 @@ static void on_event(struct event_sink *sink, const struct event *e)
 	c->now = e;
 	if (e->cta >= c->nctas || e->warp >= c->per_cta)
 		return;
-	if (c->repeat.state == REPEAT_NOT)
+	if (c->repeat.state == REPEAT_NOT) {
+		recorder_event(c->info.recorder, e);
 		check_event(c, e);
-	else
+	} else {
 		repeat_event(c, e);
+	}
 }
 
 /* ---- clusters ---- */

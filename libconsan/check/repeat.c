@@ -32,6 +32,7 @@ struct stream {
 	uint32_t nctas;
 	bool ended;              /* the cluster ended with the last step */
 	struct check_stats stats; /* of the whole cluster */
+	struct recorded *steps;  /* and its last steps; NULL: not kept */
 	VEC(struct step) step;
 	VEC(struct extra) extra;
 	VEC(struct note) note;
@@ -62,6 +63,7 @@ static void free_stream(struct stream *s)
 	free(s->extra.at);
 	free(s->note.at);
 	free(s->kept);
+	recorded_put(s->steps);
 	arena_free(&s->memory);
 	free(s);
 }
@@ -572,6 +574,7 @@ static void replay(struct cluster *c, const struct stream *s, size_t n)
 			e.access.unwritten = &told;
 		c->stats.events++;
 		c->now = &e;
+		recorder_event(c->info.recorder, &e);
 		check_handle(c, &e);
 	}
 }
@@ -592,8 +595,10 @@ void repeat_leave(struct cluster *c)
 	replay(c, r->stream, r->at);
 	c->stats.events = events;
 	c->now = now;
-	if (inside)
+	if (inside) {
+		recorder_event(c->info.recorder, inside);
 		check_handle(c, inside);
+	}
 	r->state = REPEAT_NOT;
 	__atomic_fetch_add(&c->check->repeats->failed, 1, __ATOMIC_RELAXED);
 }
@@ -615,6 +620,7 @@ void repeat_event(struct cluster *c, const struct event *e)
 			record_from(c, s, at);
 		}
 	}
+	recorder_event(c->info.recorder, e);
 	if (r->state == REPEAT_RECORDS)
 		record(c, e);
 	else
@@ -696,9 +702,14 @@ bool repeat_whole(struct cluster *c)
 void repeat_end(struct cluster *c)
 {
 	struct repeat *r = &c->repeat;
+	struct recorded *same = r->state == REPEAT_FOLLOWS ? r->stream->steps : NULL;
+	struct recorded *steps = recorder_end(c->info.recorder, c->global, same,
+		r->state == REPEAT_RECORDS);
 
+	c->info.recorder = NULL;
 	if (r->state != REPEAT_RECORDS)
 		return;
+	r->stream->steps = steps;
 	r->stream->stats = c->stats;
 	r->stream->stats.joins = c->space.joins;
 	for (uint32_t i = 0; i < c->nctas; i++)

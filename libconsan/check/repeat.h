@@ -57,7 +57,7 @@ void repeat_begin(struct cluster *c);
 void repeat_event(struct cluster *c, const struct event *e);
 /* At the end of the cluster: is it the same as another one to the end? */
 bool repeat_whole(struct cluster *c);
-/* The cluster is complete. */
+/* The cluster is complete. Ends its recorder, too. */
 void repeat_end(struct cluster *c);
 /* The state of the cluster is needed: a follower becomes a cluster as any. */
 void repeat_leave(struct cluster *c);

@@ -339,10 +339,12 @@ static void on_group_wait(struct recorder *r, const struct event *e, enum step_k
 	s->phase = committed > pending ? committed - pending : 0;
 }
 
-static void record(struct recorder *r, const struct event *e)
+void recorder_event(struct recorder *r, const struct event *e)
 {
 	struct history_step *s;
 
+	if (!r)
+		return;
 	switch (e->kind) {
 	case EV_ACCESS:
 		on_access(r, e);
@@ -449,14 +451,6 @@ static void record(struct recorder *r, const struct event *e)
 	}
 }
 
-static void on_event(struct event_sink *sink, const struct event *e)
-{
-	struct recorder *r = (struct recorder *)sink;
-
-	record(r, e);
-	r->next->event(r->next, e);
-}
-
 /* ---- lifetimes ---- */
 
 struct recorders *recorders_open(uint32_t steps)
@@ -525,30 +519,22 @@ struct recorder *recorder_begin(struct recorders *all, const struct cluster_info
 	return r;
 }
 
-struct event_sink *recorder_sink(struct recorder *r, struct event_sink *next)
+struct recorded *recorder_end(struct recorder *r, bool global, struct recorded *same, bool again)
 {
-	if (!r)
-		return next;
-	r->next = next;
-	r->sink.event = on_event;
-	r->sink.want_global = next->want_global;
-	return &r->sink;
-}
+	struct recorded *steps = NULL;
 
-struct event_sink *recorder_next(struct event_sink *sink, struct recorder **r)
-{
-	*r = sink->event == on_event ? (struct recorder *)sink : NULL;
-	return *r ? (*r)->next : sink;
-}
-
-void recorder_end(struct recorder *r)
-{
 	if (!r)
-		return;
-	if (r->sink.want_global)
-		recorder_keep_tail(r);
+		return NULL;
+	if (global && (again || r->info.id < TAILS))
+		steps = same ? recorded_get(same) : recorder_steps(r);
+	if (steps && r->info.id < TAILS)
+		recorder_keep_tail(r, recorded_get(steps));
 	pthread_mutex_lock(&r->all->lock);
 	r->idle = r->all->idle;
 	r->all->idle = r;
 	pthread_mutex_unlock(&r->all->lock);
+	if (again)
+		return steps;
+	recorded_put(steps);
+	return NULL;
 }

@@ -1,12 +1,10 @@
-/* recorder: an event sink between the executor and the checker that keeps the last
- * synchronization steps of a cluster, from which findings get their history. Its memory is
- * bounded, so it drops old steps; the checker does not use it.
+/* recorder: keeps the last synchronization steps of a cluster, from which findings get their history.
+ * Its memory is bounded, so it drops old steps; the checker decides nothing by it.
  *
  *     info.recorder = recorder_begin(all, info);
- *     sink = recorder_sink(info.recorder, check_cluster_begin(check, info));
- *     ... events go to sink ...
- *     check_cluster_end(check, recorder_next(sink));
- *     recorder_end(sink); */
+ *     sink = check_cluster_begin(check, info);
+ *     ... events go to sink; the checker passes them to recorder_event() ...
+ *     check_cluster_end(check, sink), which calls recorder_end() */
 #ifndef CONSAN_RECORDER_H
 #define CONSAN_RECORDER_H
 
@@ -19,13 +17,17 @@ struct recorders;
 struct recorders *recorders_open(uint32_t steps);
 void recorders_close(struct recorders *all); /* all may be NULL */
 
-/* NULL if no histories are made. The functions below accept NULL; recorder_sink() then returns
- * `next`. */
+/* The last steps of a cluster that has ended; references are counted. */
+struct recorded;
+
+/* NULL if no histories are made. The functions below accept NULL. */
 struct recorder *recorder_begin(struct recorders *all, const struct cluster_info *c);
-struct event_sink *recorder_sink(struct recorder *r, struct event_sink *next);
-/* The `next` and the recorder of a sink made by recorder_sink(). */
-struct event_sink *recorder_next(struct event_sink *sink, struct recorder **r);
-void recorder_end(struct recorder *r);
+void recorder_event(struct recorder *r, const struct event *e);
+/* The cluster has ended. global: its last steps are kept for findings about two clusters. same: those
+ * of a cluster with the same events, whose steps the recorder has not got; NULL: it has got all.
+ * again: the steps will be those of other clusters, too: returns them, a reference. */
+struct recorded *recorder_end(struct recorder *r, bool global, struct recorded *same, bool again);
+void recorded_put(struct recorded *s); /* NULL is fine */
 
 /* The history of a finding that the current event caused. To be called by the thread that
  * delivers the events. NULL without a recorder. The caller gets a reference. */

@@ -13,7 +13,6 @@
 #define MAX_OBJECTS 64u
 #define MAX_BUFFERS 96u
 #define AFTER 24u        /* steps kept after the access, of a cluster that has ended */
-#define TAILS 2048u      /* of clusters from this number on, nothing is kept */
 
 /* The source of the steps: a recorder's ring, or a tail. */
 struct step_log {
@@ -320,32 +319,51 @@ static int by_newest(const void *a, const void *b)
 	return t->at > u->at ? -1 : t->at < u->at;
 }
 
-void recorder_keep_tail(struct recorder *r)
+struct recorded *recorder_steps(const struct recorder *r)
 {
-	struct last_access *newest;
-	struct tail *t;
+	/* the stack may be small: it can be the program's */
+	struct last_access *newest = base_alloc(ACCESSES * sizeof *newest);
+	struct recorded *s = NULL;
 	uint32_t n = 0;
 
-	if (r->info.id >= TAILS)
-		return;
-	newest = base_alloc(ACCESSES * sizeof *newest); /* the stack may be small: it can be the program's */
 	for (uint32_t i = 0; i < ACCESSES; i++)
 		if (r->access[i].run == r->run && r->access[i].global)
 			newest[n++] = r->access[i];
-	if (!n) {
-		free(newest);
-		return;
+	if (n) {
+		qsort(newest, n, sizeof *newest, by_newest);
+		s = base_alloc(sizeof *s);
+		s->refs = 1;
+		s->at = r->at;
+		s->run = r->run;
+		s->naccesses = n < TAIL_ACCESSES ? n : TAIL_ACCESSES;
+		memcpy(s->access, newest, s->naccesses * sizeof *newest);
 	}
-	qsort(newest, n, sizeof *newest, by_newest);
-	t = base_alloc(sizeof *t);
-	t->info = r->info;
-	t->at = r->at;
-	t->run = r->run;
-	t->naccesses = n < TAIL_ACCESSES ? n : TAIL_ACCESSES;
-	memcpy(t->access, newest, t->naccesses * sizeof *newest);
 	free(newest);
+	if (!s)
+		return NULL;
 	for (uint64_t k = r->at > TAIL ? r->at - TAIL : 0; k < r->at; k++)
-		t->ring[k % TAIL] = r->ring[k % RING];
+		s->ring[k % TAIL] = r->ring[k % RING];
+	return s;
+}
+
+struct recorded *recorded_get(struct recorded *s)
+{
+	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+	return s;
+}
+
+void recorded_put(struct recorded *s)
+{
+	if (s && !__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
+		free(s);
+}
+
+void recorder_keep_tail(struct recorder *r, struct recorded *steps)
+{
+	struct tail *t = base_alloc(sizeof *t);
+
+	t->info = r->info;
+	t->steps = steps;
 	pthread_mutex_lock(&r->all->lock);
 	t->next = r->all->tail;
 	r->all->tail = t;
@@ -358,6 +376,7 @@ void recorders_forget(struct recorders *all)
 		struct tail *t = all->tail;
 
 		all->tail = t->next;
+		recorded_put(t->steps);
 		free(t);
 	}
 }
@@ -380,8 +399,9 @@ static const struct tail *find_tail(const struct recorders *all, const struct fi
 static void add_cluster(const struct tail *t, const struct finding_side *side, unsigned i,
 	uint32_t max, uint16_t shift, struct history *h)
 {
-	struct step_log p = { t->ring, t->access, oldest(t->at, TAIL), t->at, TAIL, t->naccesses,
-		t->run, false };
+	const struct recorded *s = t->steps;
+	struct step_log p = { s->ring, s->access, oldest(s->at, TAIL), s->at, TAIL, s->naccesses,
+		s->run, false };
 	const struct last_access *when = find_access(&p, side);
 	struct history part = { .step = base_alloc((max + 1) * sizeof *part.step) };
 	struct participants who = { .nagents = 0 };

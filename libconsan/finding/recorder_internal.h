@@ -15,6 +15,7 @@
 #define NAMED 16u        /* named barriers of a CTA */
 #define TAIL 128u        /* steps kept of a cluster that has ended; power of two */
 #define TAIL_ACCESSES 64u
+#define TAILS 2048u      /* of clusters from this number on, nothing is kept */
 
 struct last_access {         /* the last execution of an access by a warp */
 	uint64_t at;
@@ -36,13 +37,18 @@ static inline uint32_t access_slot(uint32_t site, uint32_t warp)
 _Static_assert(ACCESSES == 1u << 10, "access_slot() has 10 bits");
 
 /* What is kept of a cluster that has ended, for findings about two clusters. */
-struct tail {
-	struct tail *next;
-	struct cluster_info info;
+struct recorded {
+	uint32_t refs;       /* atomic */
 	uint64_t at;
 	uint32_t run, naccesses;
 	struct history_step ring[TAIL];
 	struct last_access access[TAIL_ACCESSES];
+};
+
+struct tail {
+	struct tail *next;
+	struct cluster_info info;
+	struct recorded *steps;
 };
 
 struct copied {              /* shared memory that a bulk copy accessed */
@@ -66,8 +72,6 @@ struct warp_groups {         /* asynchronous groups of one warp */
 };
 
 struct recorder {
-	struct event_sink sink; /* must be first: the sink is cast to the recorder */
-	struct event_sink *next;
 	struct recorders *all;
 	struct recorder *idle;
 	struct cluster_info info;
@@ -111,7 +115,10 @@ void recorder_tcgen05(struct recorder *r, const struct event *e);
 /* Is it the arrival of a tcgen05.commit? */
 bool recorder_is_commit(const struct recorder *r, uint32_t op);
 
-/* recorder_history.c: the cluster has ended; keeps its tail. */
-void recorder_keep_tail(struct recorder *r);
+/* recorder_history.c: the last steps; NULL: there was no access to global memory. */
+struct recorded *recorder_steps(const struct recorder *r);
+/* The cluster has ended. Takes the reference. */
+void recorder_keep_tail(struct recorder *r, struct recorded *steps);
+struct recorded *recorded_get(struct recorded *s);
 
 #endif

@@ -31,7 +31,7 @@ static struct event_sink *on_cluster_begin(void *user, const struct cluster_info
 
 	with.launch = f->info;
 	with.recorder = recorder_begin(f->c->recorders, &with);
-	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
+	sink = check_cluster_begin(f->check, &with);
 	if (f->watch)
 		sink = crossings_begin(f->watch, info, sink);
 	if (f->c->banks)
@@ -56,7 +56,6 @@ static bool on_disputed(void *user)
 static void on_cluster_end(void *user, struct event_sink *sink)
 {
 	struct running *f = user;
-	struct recorder *recorder;
 
 	if (f->c->save)
 		sink = event_writer_end(sink);
@@ -64,8 +63,7 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 		sink = banks_end(sink);
 	if (f->watch)
 		sink = crossings_end(sink);
-	check_cluster_end(f->check, recorder_next(sink, &recorder));
-	recorder_end(recorder);
+	check_cluster_end(f->check, sink);
 	progress_cluster(f->c->progress);
 	results_cluster(f->c->records, f->info->id);
 }

@@ -40,7 +40,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 	struct event_sink *sink;
 
 	with.recorder = recorder_begin(f->c->recorders, &with);
-	sink = recorder_sink(with.recorder, check_cluster_begin(f->check, &with));
+	sink = check_cluster_begin(f->check, &with);
 	if (f->c->banks)
 		sink = banks_begin(f->c->banks, sink);
 	return f->c->save ? event_writer_begin(f->c->save, info, sink) : sink;
@@ -49,14 +49,12 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *info)
 static void on_end(void *user, struct event_sink *sink)
 {
 	struct gpu_running *f = user;
-	struct recorder *recorder;
 
 	if (f->c->save)
 		sink = event_writer_end(sink);
 	if (f->c->banks)
 		sink = banks_end(sink);
-	check_cluster_end(f->check, recorder_next(sink, &recorder));
-	recorder_end(recorder);
+	check_cluster_end(f->check, sink);
 }
 
 static bool on_box(void *user, struct decode_box *b)

@@ -162,7 +162,7 @@ static struct event_sink *on_begin(void *user, const struct cluster_info *c)
 	r->coverage.ctas += c->nctas;
 	with = *c;
 	with.recorder = recorder_begin(p->recorders, c);
-	sink = recorder_sink(with.recorder, check_cluster_begin(r->check, &with));
+	sink = check_cluster_begin(r->check, &with);
 	return p->banks ? banks_begin(p->banks, sink) : sink;
 }
 
@@ -171,15 +171,13 @@ static void on_end(void *user, const struct cluster_info *c, struct event_sink *
 {
 	struct replay *p = user;
 	struct replayed *r = find(p, c->launch);
-	struct recorder *recorder;
 
 	r->incomplete += !whole;
 	if (!sink)
 		return;
 	if (p->banks)
 		sink = banks_end(sink);
-	check_cluster_end(r->check, recorder_next(sink, &recorder));
-	recorder_end(recorder);
+	check_cluster_end(r->check, sink);
 }
 
 static void judge(struct replay *p, struct replayed *r, const char *unchecked)

@@ -2,6 +2,7 @@
  * clusters that repeat another one are checked or compared (libconsan/check/repeat.h). */
 #include <criterion/criterion.h>
 
+#include "libconsan/finding/recorder.h"
 #include "tests/common/event_dsl.h"
 #include "tests/common/random.h"
 
@@ -132,6 +133,7 @@ static void perform(uint32_t cluster, const struct step *x, uint32_t number)
 struct outcome {
 	size_t n;
 	struct finding f[200];
+	struct history *history[200];
 	struct check_stats stats;
 };
 
@@ -144,6 +146,7 @@ struct program {
 static void run(const struct program *p, bool repeat, struct outcome *out)
 {
 	const struct finding *const *f;
+	struct recorders *recorders = recorders_open(48);
 	struct check_config config = { .global = true, .repeat = repeat,
 		.launch = { .kernel = "test", .grid = { CLUSTERS, 1, 1 }, .block = { WARPS * 32, 1, 1 },
 			.shared_static = 0x8000, .sm = 90, .apart = true } };
@@ -155,6 +158,7 @@ static void run(const struct program *p, bool repeat, struct outcome *out)
 		struct cluster_info info = { .launch = &config.launch, .id = i, .nctas = 1,
 			.warps_per_cta = WARPS };
 
+		info.recorder = recorder_begin(recorders, &info);
 		sink = check_cluster_begin(checker, &info);
 		line = 1;
 		emit((struct event){ .kind = EV_CTA_BEGIN,
@@ -168,10 +172,34 @@ static void run(const struct program *p, bool repeat, struct outcome *out)
 		check_cluster_end(checker, sink);
 	}
 	out->n = check_findings(checker, &f);
-	for (size_t i = 0; i < out->n && i < ARRAY_SIZE(out->f); i++)
+	for (size_t i = 0; i < out->n && i < ARRAY_SIZE(out->f); i++) {
 		out->f[i] = *f[i];
+		out->history[i] = f[i]->history ? history_keep(f[i]->history)
+			: recorders_history(recorders, f[i]);
+	}
 	check_stats(checker, &out->stats);
 	check_close(checker);
+	recorders_close(recorders);
+}
+
+static bool same_step(const struct history_step *x, const struct history_step *y)
+{
+	return x->at == y->at && x->kind == y->kind && x->site == y->site && x->cta == y->cta
+		&& x->warp == y->warp && x->lanes == y->lanes && x->addr == y->addr && x->phase == y->phase
+		&& x->count == y->count && x->repeat == y->repeat && x->completes == y->completes;
+}
+
+static bool same_history(const struct history *x, const struct history *y)
+{
+	bool same = !x == !y;
+
+	if (!x || !y)
+		return same;
+	same = x->nsteps == y->nsteps && x->before == y->before && x->other == y->other
+		&& x->side[0] == y->side[0] && x->side[1] == y->side[1] && x->nmbarriers == y->nmbarriers;
+	for (uint32_t i = 0; i < x->nsteps && same; i++)
+		same = same_step(&x->step[i], &y->step[i]);
+	return same;
 }
 
 static void expect_same(const struct outcome *a, const struct outcome *b, uint64_t number)
@@ -188,6 +216,10 @@ static void expect_same(const struct outcome *a, const struct outcome *b, uint64
 		cr_assert(!memcmp(f->side, g->side, sizeof f->side) && !strcmp(f->edge, g->edge)
 			&& !strcmp(f->hint, g->hint) && f->order == g->order, "case %llu: %s differs: %s",
 			(unsigned long long)number, code, f->edge);
+		cr_assert(same_history(a->history[i], b->history[i]), "case %llu: %s has another history: %s",
+			(unsigned long long)number, code, f->edge);
+		history_drop(a->history[i]);
+		history_drop(b->history[i]);
 	}
 	cr_assert(a->stats.events == b->stats.events && a->stats.accesses == b->stats.accesses
 		&& a->stats.async_ops == b->stats.async_ops, "case %llu: statistics", (unsigned long long)number);

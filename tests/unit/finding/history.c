@@ -14,30 +14,27 @@ static const struct launch_info launch = { .kernel = "k", .grid = { 1, 1, 1 },
 	.nsymbols = 2 };
 static const struct cluster_info cluster = { .launch = &launch, .nctas = 1, .warps_per_cta = 2 };
 
-static void ignore(struct event_sink *s, const struct event *e)
-{
-	(void)s;
-	(void)e;
-}
-
 static struct recorders *all;
 static struct recorder *now;
-static struct event_sink null_sink = { .event = ignore };
+
+static void record(struct event_sink *s, const struct event *e)
+{
+	(void)s;
+	recorder_event(now, e);
+}
+
+static struct event_sink to_recorder = { .event = record };
 
 static void start(uint32_t steps)
 {
 	all = recorders_open(steps);
 	now = recorder_begin(all, &cluster);
-	sink = recorder_sink(now, &null_sink);
+	sink = &to_recorder;
 }
 
 static void stop(void)
 {
-	struct recorder *r;
-
-	cr_assert_eq(recorder_next(sink, &r), &null_sink);
-	cr_assert_eq(r, now);
-	recorder_end(r);
+	recorder_end(now, false, NULL, false);
 	recorders_close(all);
 }
 
@@ -187,9 +184,9 @@ Test(history, bounded_and_reused)
 	cr_expect_geq(h->side[0], 0);
 	cr_expect_geq(h->side[1], 0);
 	history_drop(h);
-	recorder_end(now);
+	recorder_end(now, false, NULL, false);
 	cr_assert_eq(recorder_begin(all, &cluster), now, "the next cluster's");
-	sink = recorder_sink(now, &null_sink);
+	sink = &to_recorder;
 	h = recorder_history(now, &f);
 	cr_expect_eq(h->nmbarriers, 0, "nothing of the cluster before");
 	cr_expect_eq(h->before, 0);
@@ -211,7 +208,7 @@ Test(history, other_warps_are_one_step)
 	wide.warps_per_cta = 32;
 	all = recorders_open(64);
 	now = recorder_begin(all, &wide);
-	sink = recorder_sink(now, &null_sink);
+	sink = &to_recorder;
 	nwarps = 32;
 	bar_all();
 	h = recorder_history(now, &f);
@@ -223,15 +220,16 @@ Test(history, other_warps_are_one_step)
 	stop();
 }
 
+static const struct launch_info grid = { .kernel = "k", .grid = { 4, 1, 1 }, .block = { 64, 1, 1 },
+	.cluster = { 1, 1, 1 } };
+
 /* Each block writes its word, then takes a ticket; the last one reads them all. */
 static void ticket(uint32_t id, bool last)
 {
-	static const struct launch_info grid = { .kernel = "k", .grid = { 4, 1, 1 },
-		.block = { 64, 1, 1 }, .cluster = { 1, 1, 1 } };
 	const struct cluster_info c = { .launch = &grid, .id = id, .nctas = 1, .warps_per_cta = 2 };
 
 	now = recorder_begin(all, &c);
-	sink = recorder_sink(now, &null_sink);
+	sink = &to_recorder;
 	line = 1;
 	emit((struct event){ .kind = EV_ACCESS, .lanes = 1, .access = { .space = SP_GLOBAL,
 		.mode = MODE_WRITE, .bytes = 4 } });
@@ -245,7 +243,6 @@ static void ticket(uint32_t id, bool last)
 	if (last)
 		emit((struct event){ .kind = EV_ACCESS, .warp = 1, .lanes = 1, .access = {
 			.space = SP_GLOBAL, .mode = MODE_READ, .bytes = 4 } });
-	recorder_end(now);
 }
 
 Test(history, two_clusters)
@@ -260,11 +257,12 @@ Test(history, two_clusters)
 	}
 	for (uint32_t i = 1; i < 400; i++)
 		sample_site("reduce.cu", i, 0, "ld.global;");
-	null_sink.want_global = true;
 	all = recorders_open(64);
 	nwarps = 2;
-	for (uint32_t id = 0; id < 4; id++)
+	for (uint32_t id = 0; id < 4; id++) {
 		ticket(id, id == 3);
+		recorder_end(now, true, NULL, false);
+	}
 	h = recorders_history(all, &f);
 	cr_assert_not_null(h);
 	cr_expect_eq(h->other, 1);
@@ -290,7 +288,35 @@ Test(history, two_clusters)
 	f.side[1].ctaid[0] = 1;
 	recorders_forget(all);
 	cr_expect_null(recorders_history(all, &f), "the launch has ended");
-	null_sink.want_global = false;
+	recorders_close(all);
+}
+
+/* Block 2 does what block 1 did, so it has recorded nothing itself. */
+Test(history, steps_of_another_cluster)
+{
+	struct finding f = race(1, 0, 1, 0);
+	struct recorded *steps;
+	struct history *h;
+
+	for (unsigned i = 0; i < 2; i++) {
+		f.side[i].space = SP_GLOBAL;
+		f.side[i].ctaid[0] = 2 - i;
+	}
+	all = recorders_open(64);
+	nwarps = 2;
+	ticket(1, false);
+	steps = recorder_end(now, true, NULL, true);
+	cr_assert_not_null(steps);
+	now = recorder_begin(all, &(struct cluster_info){ .launch = &grid, .id = 2, .nctas = 1,
+		.warps_per_cta = 2 });
+	recorder_end(now, true, steps, false);
+	recorded_put(steps);
+	h = recorders_history(all, &f);
+	cr_assert_not_null(h);
+	cr_assert(h->nsteps && !(h->nsteps % 2));
+	for (uint32_t i = 0; i < h->nsteps / 2; i++)
+		cr_expect_eq(h->step[i].kind, h->step[h->nsteps / 2 + i].kind, "step %u", i);
+	history_drop(h);
 	recorders_close(all);
 }
 
@@ -298,10 +324,8 @@ Test(history, none_if_disabled)
 {
 	all = recorders_open(0);
 	cr_expect_null(recorder_begin(all, &cluster));
-	cr_expect_eq(recorder_sink(NULL, &null_sink), &null_sink);
-	cr_expect_eq(recorder_next(&null_sink, &now), &null_sink);
-	cr_expect_null(now);
-	recorder_end(NULL);
+	recorder_event(NULL, &(struct event){ .kind = EV_FENCE });
+	cr_expect_null(recorder_end(NULL, true, NULL, true));
 	cr_expect_null(recorder_history(NULL, NULL));
 	recorders_close(all);
 }
@@ -342,14 +366,13 @@ Test(history, a_finding_gets_its_history)
 	checker = check_open(&config);
 	all = recorders_open(64);
 	info.recorder = now = recorder_begin(all, &info);
-	sink = recorder_sink(now, check_cluster_begin(checker, &info));
+	sink = check_cluster_begin(checker, &info);
 	line = 1;
 	emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .threads = 64,
 		.shared_bytes = 0x4010 } });
 	wr(0, ALL, 0, 4);
 	rd(1, ALL, 0, 4);
-	check_cluster_end(checker, recorder_next(sink, &now));
-	recorder_end(now);
+	check_cluster_end(checker, sink);
 	cr_assert_eq(check_findings(checker, &found), 1);
 	cr_assert_not_null(found[0]->history);
 	cr_expect_eq(found[0]->history->nsteps, 2);
