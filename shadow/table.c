@@ -199,6 +199,13 @@ INLINE void transitions_begin(struct transitions *m)
 	m->reached = 0;
 }
 
+/* Is it what plain_write() makes of any cell? */
+INLINE bool is_only(const struct cell *c, struct cell_entry now)
+{
+	return c->n == 1 && c->init == now.bytes && !c->guard && c->writes == 1 && !c->readers
+		&& !memcmp(&c->entry[0], &now, sizeof now);
+}
+
 /* The new cell of a granule that has cell `at`. A result that holds for this granule alone, because
  * a callback was called or the cell was changed in place, is not added to the transitions. */
 INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct known q,
@@ -220,6 +227,13 @@ INLINE uint32_t find_transition(struct shadow *s, struct shadow_view *v, struct 
 		touch(s, v, q, to, granule, now, how);
 		if (v->reported)
 			return to;
+		if (how & CELL_WRITE && !(how & CELL_STRONG) && is_only(&s->cell[to], now)) {
+			if (m->written == NO_CELL)
+				m->written = to;
+			else
+				cells_free(s, to);
+			to = m->written;
+		}
 	}
 	m->from[at % TRANSITIONS] = at;
 	m->to[at % TRANSITIONS] = to;

@@ -198,6 +198,10 @@ static uint32_t add_partial(struct frontier *f, uint32_t plane, uint32_t agent, 
 		return from;
 	while (from < f->npart && key_of(&f->part[from]) < key)
 		from++;
+	if (from == f->npart) {
+		push_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
+		return from;
+	}
 	for (i = from; i < f->npart && key_of(&f->part[i]) == key;) {
 		struct partial *q = &f->part[i];
 
@@ -327,20 +331,6 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		drop_redundant(f);
 }
 
-void frontier_join_agents(struct clock_space *s, struct frontier *f, const struct frontier *from,
-	uint32_t first, uint32_t n)
-{
-	for (uint32_t a = first; a < first + n && a < from->cap; a++)
-		if (from->g[a])
-			frontier_add(s, f, PLANE_G, a, UINT32_MAX, UINT32_MAX, from->g[a]);
-	for (uint32_t i = 0; i < from->npart; i++) {
-		const struct partial *p = &from->part[i];
-
-		if (p->agent >= first && p->agent < first + n)
-			frontier_add(s, f, (enum plane)p->plane, p->agent, p->lanes, UINT32_MAX, p->epoch);
-	}
-}
-
 static bool at_least(const uint32_t *a, const uint32_t *b, uint32_t n)
 {
 	uint32_t less = 0;
@@ -461,27 +451,38 @@ void frontier_whole(struct clock_space *s, struct frontier *f)
 	copy_partials(s, f, PLANE_HALF, PLANE_P, everyone(s), true);
 }
 
-void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
-	const struct frontier *from, enum plane plane)
+void frontier_join_range_as(struct frontier *f, enum plane to, const struct frontier *from,
+	enum plane plane, uint32_t first, uint32_t n)
 {
-	uint32_t n = plane == PLANE_P ? s->ngeneric : plane == PLANE_G ? from->cap : 0, i;
+	const uint32_t *full = plane == PLANE_P ? from->p : from->g;
+	const uint32_t known = plane == PLANE_P ? (uint32_t)(from->g - from->p)
+		: plane == PLANE_G ? from->cap : 0;
+	uint32_t at = 0;
 
-	for (i = 0; i < n; i++) {
-		uint32_t epoch = plane == PLANE_P ? from->p[i] : from->g[i];
+	f->empty = false;
+	for (uint32_t a = first; a - first < n && a < known; a++)
+		if (full[a])
+			at = add_partial(f, to, a, UINT32_MAX, full[a], at);
+	for (uint32_t i = 0; i < from->npart; i++) {
+		const struct partial *p = &from->part[i];
 
-		if (epoch)
-			frontier_add(s, f, to, i, UINT32_MAX, UINT32_MAX, epoch);
+		if (!i || p->plane != p[-1].plane)
+			at = 0;
+		if ((p->plane == (uint16_t)plane || p->plane == (uint16_t)to) && p->agent - first < n)
+			at = add_partial(f, to, p->agent, p->lanes, p->epoch, at);
 	}
-	for (i = 0; i < from->npart; i++)
-		if (from->part[i].plane == (uint16_t)plane || from->part[i].plane == (uint16_t)to)
-			frontier_add(s, f, to, from->part[i].agent, from->part[i].lanes, UINT32_MAX,
-				from->part[i].epoch);
+}
+
+void frontier_join_as(struct frontier *f, enum plane to, const struct frontier *from,
+	enum plane plane)
+{
+	frontier_join_range_as(f, to, from, plane, 0, UINT32_MAX);
 }
 
 void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from)
 {
-	frontier_join_as(s, f, PLANE_SHARED_G, from, PLANE_G);
-	frontier_join_as(s, f, PLANE_SHARED_P, from, PLANE_P);
+	frontier_join_as(f, PLANE_SHARED_G, from, PLANE_G);
+	frontier_join_as(f, PLANE_SHARED_P, from, PLANE_P);
 	for (uint32_t i = 0; i < from->npart; i++) {
 		const struct partial *p = &from->part[i];
 

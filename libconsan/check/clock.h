@@ -134,13 +134,12 @@ void frontier_fence_global(struct clock_space *s, struct frontier *f);
 /* HALF := HALF u G, and P := P u HALF: the two halves of such a fence */
 void frontier_half(struct clock_space *s, struct frontier *f, struct agent_range r);
 void frontier_whole(struct clock_space *s, struct frontier *f);
-/* Adds what `from` knows in `plane` (or better) to f's sparse plane `to`. */
-void frontier_join_as(struct clock_space *s, struct frontier *f, enum plane to,
-	const struct frontier *from, enum plane plane);
-
-/* Adds what `from` knows of n agents; asynchronous ones only. */
-void frontier_join_agents(struct clock_space *s, struct frontier *f, const struct frontier *from,
-	uint32_t first, uint32_t n);
+/* Adds what `from` knows in `plane` and in `to` to f's plane `to`, which is sparse and not Q. */
+void frontier_join_as(struct frontier *f, enum plane to, const struct frontier *from,
+	enum plane plane);
+/* The same for what it knows of n agents. */
+void frontier_join_range_as(struct frontier *f, enum plane to, const struct frontier *from,
+	enum plane plane, uint32_t first, uint32_t n);
 /* Adds what `from` knows to f, for shared memory only. */
 void frontier_join_shared(struct clock_space *s, struct frontier *f, const struct frontier *from);
 

@@ -89,7 +89,7 @@ void warp_note_narrow(struct cluster *c, struct warp *w, uint32_t lanes,
 {
 	struct frontier *f = frontier_new(&c->space);
 
-	frontier_join_as(&c->space, f, PLANE_NARROW, from, PLANE_G);
+	frontier_join_as(f, PLANE_NARROW, from, PLANE_G);
 	warp_acquire(c, w, lanes, f);
 	frontier_put(&c->space, f);
 	c->cta[w->cta].narrow[0] = by_site;
@@ -286,8 +286,8 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 			continue;
 		f = frontier_new(&c->space);
 		if (restricted) {
-			frontier_join_as(&c->space, f, PLANE_CTA_G, w->group[i].f, PLANE_G);
-			frontier_join_as(&c->space, f, PLANE_CTA_P, w->group[i].f, PLANE_P);
+			frontier_join_as(f, PLANE_CTA_G, w->group[i].f, PLANE_G);
+			frontier_join_as(f, PLANE_CTA_P, w->group[i].f, PLANE_P);
 		} else {
 			frontier_copy(&c->space, f, w->group[i].f);
 		}

@@ -399,8 +399,8 @@ void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes)
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		if (!(w->group[i].lanes & lanes))
 			continue;
-		frontier_join_as(&c->space, sum, PLANE_COLLECTIVE_G, w->group[i].f, PLANE_G);
-		frontier_join_as(&c->space, sum, PLANE_COLLECTIVE_P, w->group[i].f, PLANE_P);
+		frontier_join_as(sum, PLANE_COLLECTIVE_G, w->group[i].f, PLANE_G);
+		frontier_join_as(sum, PLANE_COLLECTIVE_P, w->group[i].f, PLANE_P);
 	}
 	warp_add_progress(c, w, lanes, warp_close_epoch(w), &w->progress, sum, PLANE_COLLECTIVE_G);
 	warp_acquire(c, w, lanes, sum);

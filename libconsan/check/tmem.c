@@ -272,6 +272,8 @@ static void check_written(struct cluster *c, const struct tmem_view *t, const st
 		const uint32_t granule = b * TMEM_COLUMNS + a->column;
 		uint32_t lanes = mask, i;
 
+		if (!mask)
+			continue;
 		i = shadow_unwritten(&c->cta[t->v.peer].tmem, granule, n, &lanes);
 		if (i == n)
 			continue;
@@ -289,10 +291,10 @@ static bool partly_written(struct cluster *c, unsigned cta, const struct ev_area
 
 	for EACH_BLOCK(b, mask, a) {
 		uint32_t lanes = mask;
-		const bool written = shadow_unwritten(&c->cta[cta].tmem, b * TMEM_COLUMNS + a->column, n,
-			&lanes) == n;
+		const bool written = mask && shadow_unwritten(&c->cta[cta].tmem, b * TMEM_COLUMNS
+			+ a->column, n, &lanes) == n;
 
-		some |= mask && written;
+		some |= written;
 		all &= !mask || written;
 	}
 	return some && !all;
@@ -395,12 +397,10 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
  * import is that of an acquire, for the agents of tensor memory and accesses to it alone. */
 static void join_tmem(struct cluster *c, struct frontier *f, const struct frontier *from)
 {
-	struct frontier *all = frontier_new(&c->space);
+	const uint32_t first = agent_tensor(c, AGENT_TC, 0), n = 3 * c->ntensor;
 
-	frontier_join_agents(&c->space, all, from, agent_tensor(c, AGENT_TC, 0), 3 * c->ntensor);
-	frontier_join_as(&c->space, f, PLANE_TMEM, all, PLANE_G);
-	frontier_join_as(&c->space, f, PLANE_TC_BEFORE, all, PLANE_TC_BEFORE);
-	frontier_put(&c->space, all);
+	frontier_join_range_as(f, PLANE_TMEM, from, PLANE_G, first, n);
+	frontier_join_range_as(f, PLANE_TC_BEFORE, from, PLANE_TC_BEFORE, first, n);
 }
 
 static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
@@ -458,7 +458,7 @@ static void move_planes(struct cluster *c, struct warp *w, uint32_t lanes, bool 
 		if (!m)
 			continue;
 		frontier_clear(&c->space, f);
-		frontier_join_as(&c->space, f, before ? PLANE_TC_BEFORE : PLANE_TC, w->group[i].f,
+		frontier_join_as(f, before ? PLANE_TC_BEFORE : PLANE_TC, w->group[i].f,
 			before ? PLANE_G : PLANE_TC_BEFORE);
 		warp_acquire(c, w, m, f);
 	}

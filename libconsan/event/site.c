@@ -32,6 +32,11 @@ static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 {
 	const unsigned char *c = p;
 
+	for (uint64_t word; n >= sizeof word; n -= sizeof word, c += sizeof word) {
+		memcpy(&word, c, sizeof word);
+		h = (h ^ word) * 0x9e3779b97f4a7c15u;
+		h ^= h >> 32;
+	}
 	for (; n; n--)
 		h = (h ^ *c++) * 0x100000001b3u;
 	return h;
@@ -114,6 +119,7 @@ static const void **hash_slot(struct hash *t, const void *key,
 	}
 }
 
+/* Strings in the table are visible. */
 static const char *copy_string(const char *s)
 {
 	struct text shown = { 0 };
@@ -121,17 +127,17 @@ static const char *copy_string(const char *s)
 
 	if (!s)
 		return NULL;
+	slot = hash_slot(&strings, s, hash_string, same_string);
+	if (*slot)
+		return *slot;
 	if (!visible_is(s, strlen(s))) {
 		visible_add(&shown, s, strlen(s));
 		s = copy_string(shown.at);
 		text_free(&shown);
 		return s;
 	}
-	slot = hash_slot(&strings, s, hash_string, same_string);
-	if (!*slot) {
-		*slot = arena_strndup(&arena, s, strlen(s));
-		strings.n++;
-	}
+	*slot = arena_strndup(&arena, s, strlen(s));
+	strings.n++;
 	return *slot;
 }
 

@@ -206,10 +206,24 @@ unsigned tc_d_lane(const struct tc_mma *m, unsigned group, unsigned row)
 	return (m->d >> 16) + tc_lane(&m->shape, row) + group * m->shape.rows;
 }
 
+/* Those of the rows of a matrix that is repeated for each group of columns of D */
+static void lanes_of_rows(struct tc_areas *areas, const struct tc_shape *s, unsigned first)
+{
+	const unsigned n = s->half ? 16 : s->rows; /* whose lanes follow each other */
+
+	for (unsigned g = 0; g < s->groups; g++)
+		for (unsigned r = 0; r < s->rows; r += n)
+			tc_area_lanes(areas, first + tc_lane(s, r) + g * s->rows, n);
+}
+
 static void area_d(struct tc_areas *areas, const struct tc_mma *m, uint32_t rank, unsigned h)
 {
 	tc_area(areas, m->enable ? MODE_RMW : MODE_WRITE, OPERAND_D, 1u << rank, m->d & 0xffff,
 		tc_d_columns(&m->shape));
+	if (!m->syntax->disabled) {
+		lanes_of_rows(areas, &m->shape, m->d >> 16);
+		return;
+	}
 	for (unsigned g = 0; g < m->shape.groups; g++)
 		for (unsigned r = 0; r < m->shape.rows; r++)
 			if (!tc_disabled(m, h, tc_d_lane(m, g, r)))
@@ -220,12 +234,8 @@ static void area_d(struct tc_areas *areas, const struct tc_mma *m, uint32_t rank
 static void area_rows(struct tc_areas *areas, const struct tc_mma *m, enum ev_operand operand,
 	uint32_t ctas, uint32_t address, unsigned columns)
 {
-	const struct tc_shape *s = &m->shape;
-
 	tc_area(areas, MODE_READ, operand, ctas, address & 0xffff, columns);
-	for (unsigned g = 0; g < s->groups; g++)
-		for (unsigned r = 0; r < s->rows; r++)
-			tc_area_lanes(areas, (address >> 16) + tc_lane(s, r) + g * s->rows, 1);
+	lanes_of_rows(areas, &m->shape, address >> 16);
 }
 
 static void areas_in(struct tc_areas *areas, const struct tc_mma *m, uint32_t ctas)

@@ -64,8 +64,10 @@ void tc_area_lanes(struct tc_areas *s, unsigned first, unsigned n)
 {
 	struct ev_area *a = &s->at[s->n - 1];
 
-	for (unsigned l = first; l < first + n && l < TMEM_LANES; l++)
-		a->lanes[l / 32] |= 1u << l % 32;
+	for (unsigned l = first, end = first + n, k; l < end && l < TMEM_LANES; l += k) {
+		k = 32 - l % 32 < end - l ? 32 - l % 32 : end - l;
+		a->lanes[l / 32] |= UINT32_MAX >> (32 - k) << l % 32;
+	}
 }
 
 void tmem_areas(const struct tmem_form *f, uint32_t at, uint32_t rank, struct tc_areas *s)
