@@ -648,16 +648,15 @@ uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, 
 {
 	uint32_t last = NO_CELL;
 
-	for (uint32_t i = 0; i < n && granule + i < s->ncells; i++) {
-		const uint32_t at = cell_of(s, granule + i);
+	for (uint32_t i = 0, g = granule; i < n && g < s->ncells; g = granule + i) {
+		const uint32_t at = cell_of(s, g);
 
-		if (at == last)
-			continue;
-		last = at;
-		if (*bytes & ~s->cell[at].init) {
+		if (at != last && *bytes & ~s->cell[at].init) {
 			*bytes &= ~(uint32_t)s->cell[at].init;
 			return i;
 		}
+		last = at;
+		i += s->block[g / BLOCK] == SPLIT ? 1 : BLOCK - g % BLOCK;
 	}
 	return n;
 }

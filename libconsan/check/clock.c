@@ -178,6 +178,20 @@ static void drop_redundant(struct frontier *f)
 	f->npart = k;
 }
 
+/* Those of one agent */
+static void drop_redundant_of(struct frontier *f, uint32_t agent)
+{
+	uint32_t i, k;
+
+	for (i = k = 0; i < f->npart; i++) {
+		const struct partial *p = &f->part[i];
+
+		if (p->agent != agent || p->epoch > redundant_up_to(f, p->plane, agent))
+			f->part[k++] = *p;
+	}
+	f->npart = k;
+}
+
 /* Partials are sorted by this key, and within a key by lanes, so that two lists are joined in one
  * pass. */
 static inline uint32_t key_of(const struct partial *p)
@@ -185,23 +199,12 @@ static inline uint32_t key_of(const struct partial *p)
 	return (uint32_t)p->plane << 16 | p->agent;
 }
 
-/* Adds an entry, keeps the newest epoch for each lane and drops empty entries. No entry before number
- * `from` may have this key; the result is such a number for it and later keys. (Arguments in registers: a
- * struct of several stores that is then loaded as words stalls.) */
-static uint32_t add_partial(struct frontier *f, uint32_t plane, uint32_t agent, uint32_t lanes,
-	uint32_t epoch, uint32_t from)
+/* add_partial() where entry number `from` has this key or a later one. */
+static uint32_t insert_partial(struct frontier *f, uint32_t key, uint32_t lanes, uint32_t epoch,
+	uint32_t from)
 {
-	const uint32_t key = plane << 16 | agent;
 	uint32_t i;
 
-	if (epoch <= redundant_up_to(f, plane, agent))
-		return from;
-	while (from < f->npart && key_of(&f->part[from]) < key)
-		from++;
-	if (from == f->npart) {
-		push_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
-		return from;
-	}
 	for (i = from; i < f->npart && key_of(&f->part[i]) == key;) {
 		struct partial *q = &f->part[i];
 
@@ -224,7 +227,25 @@ static uint32_t add_partial(struct frontier *f, uint32_t plane, uint32_t agent, 
 		i--;
 	push_partial(f, (struct partial){ 0 });
 	memmove(&f->part[i + 1], &f->part[i], (f->npart - 1 - i) * sizeof *f->part);
-	f->part[i] = (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch };
+	f->part[i] = (struct partial){ (uint16_t)key, (uint16_t)(key >> 16), lanes, epoch };
+	return from;
+}
+
+/* Adds an entry, keeps the newest epoch for each lane and drops empty entries. No entry before number
+ * `from` may have this key; the result is such a number for it and later keys. (Arguments in registers: a
+ * struct of several stores that is then loaded as words stalls.) */
+static inline uint32_t add_partial(struct frontier *f, uint32_t plane, uint32_t agent, uint32_t lanes,
+	uint32_t epoch, uint32_t from)
+{
+	const uint32_t key = plane << 16 | agent;
+
+	if (epoch <= redundant_up_to(f, plane, agent))
+		return from;
+	while (from < f->npart && key_of(&f->part[from]) < key)
+		from++;
+	if (from < f->npart)
+		return insert_partial(f, key, lanes, epoch, from);
+	push_partial(f, (struct partial){ (uint16_t)agent, (uint16_t)plane, lanes, epoch });
 	return from;
 }
 
@@ -250,7 +271,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (!(all & ~lanes)) {
 		*full = epoch;
 		if (f->npart)
-			drop_redundant(f);
+			drop_redundant_of(f, agent);
 		return;
 	}
 	i = add_partial(f, plane, agent, lanes, epoch, 0);
@@ -263,7 +284,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (left)
 		return;
 	*full = least;
-	drop_redundant(f);
+	drop_redundant_of(f, agent);
 }
 
 /* True: some element was raised. */
