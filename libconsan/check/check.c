@@ -299,7 +299,21 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 		base_die("more than 2^32 clusters that may overlap");
 	reset_cluster(c);
 	repeat_begin(c);
+	pthread_mutex_lock(&k->lock);
+	c->prev = NULL;
+	c->next = k->used;
+	if (k->used)
+		k->used->prev = c;
+	k->used = c;
+	pthread_mutex_unlock(&k->lock);
 	return &c->sink;
+}
+
+/* Records all reads of global memory that wait. */
+static void flush_all(struct cluster *c)
+{
+	for (uint32_t i = 0; c->global && i < c->nwarps; i++)
+		global_flush(c, &c->warp[i], true);
 }
 
 void check_cluster_end(struct check *k, struct event_sink *sink)
@@ -307,9 +321,7 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 	struct cluster *c = (struct cluster *)sink;
 	uint64_t bytes = 0;
 
-	/* threads of an aborted launch have not exited: early reads may be left, too */
-	for (uint32_t i = 0; c->global && i < c->nwarps; i++)
-		global_flush(c, &c->warp[i], true);
+	flush_all(c); /* threads of an aborted launch have not exited: early reads may be left, too */
 	if (!repeat_whole(c) && !c->truncated && !k->config.aborted)
 		mbar_cluster_end(c);
 	repeat_end(c);
@@ -337,6 +349,9 @@ void check_cluster_end(struct check *k, struct event_sink *sink)
 		k->stats.shadow_bytes = bytes;
 	c->stats = (struct check_stats){ 0 };
 	c->space.joins = 0;
+	*(c->prev ? &c->prev->next : &k->used) = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
 	c->next = k->idle;
 	k->idle = c;
 	pthread_mutex_unlock(&k->lock);
@@ -419,6 +434,8 @@ bool check_crossed(struct check *k)
 {
 	bool crossed;
 
+	for (struct cluster *c = k->used; c; c = c->next)
+		flush_all(c);
 	pthread_mutex_lock(&k->lock);
 	crossed = k->global && k->global->pairs.n;
 	pthread_mutex_unlock(&k->lock);

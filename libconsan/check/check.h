@@ -86,7 +86,8 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 /* Ends the cluster: detects leaks and incomplete operations, unless it was aborted. The sink is
  * invalid afterwards. */
 void check_cluster_end(struct check *k, struct event_sink *sink);
-/* Has a race between two clusters been found? */
+/* Has a race between two clusters been found, by all events so far? No thread may deliver events at
+ * that time. */
 bool check_crossed(struct check *k);
 /* The launch failed in this cluster, and later ones (by id) were aborted: findings that only those
  * showed depend on the timing of threads and are dropped. */

@@ -200,7 +200,7 @@ struct location_table;           /* see location.h, like own_release, polled, sc
 struct cluster {
 	struct event_sink sink;  /* first member */
 	struct check *check;
-	struct cluster *next;    /* in the check's list of unused ones */
+	struct cluster *next, *prev; /* in a list of the check; prev: only if it is in use */
 	struct cluster_info info;
 	/* info.id plus the number of clusters of earlier grids that may overlap */
 	uint32_t number;
@@ -553,7 +553,7 @@ void hang_reset(struct cluster *c);
 struct check {
 	struct check_config config;
 	pthread_mutex_t lock;
-	struct cluster *idle;
+	struct cluster *idle, *used;
 	struct finding **finding; /* in order of first sight */
 	struct finding_rank *first; /* finding[i]: rank of the example that is reported */
 	size_t nfindings, cap_findings;

@@ -253,3 +253,29 @@ Test(repeat, changes_nothing)
 	}
 	cr_expect_gt(findings, 0);
 }
+
+/* The reads of clusters that have not ended count, too, although they are recorded later. */
+Test(repeat, races_so_far)
+{
+	static const struct step read = { .what = 11, .lanes = ALL, .mode = MODE_READ, .shared = true };
+	static const struct step write = { .what = 11, .lanes = ALL, .mode = MODE_WRITE, .shared = true };
+	struct check_config config = { .global = true, .launch = { .kernel = "test", .grid = { 2, 1, 1 },
+		.block = { 32, 1, 1 }, .sm = 90, .apart = true } };
+	struct event_sink *sinks[2];
+
+	check_policy_default(&config.policy);
+	checker = check_open(&config);
+	nwarps = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		sink = sinks[i] = check_cluster_begin(checker, &(struct cluster_info){
+			.launch = &config.launch, .id = i, .nctas = 1, .warps_per_cta = 1 });
+		line = 1;
+		emit((struct event){ .kind = EV_CTA_BEGIN, .cta_begin = { .linear_id = i, .threads = 32 } });
+		line = 2 + i;
+		global_(i, i ? &read : &write);
+	}
+	cr_expect(check_crossed(checker));
+	for (uint32_t i = 0; i < 2; i++)
+		check_cluster_end(checker, sinks[i]);
+	check_close(checker);
+}
