@@ -430,12 +430,17 @@ void check_truncate(struct check *k, uint32_t cluster)
 	pthread_mutex_unlock(&k->lock);
 }
 
+void check_settle(struct check *k)
+{
+	for (struct cluster *c = k->used; c; c = c->next)
+		flush_all(c);
+}
+
 bool check_crossed(struct check *k)
 {
 	bool crossed;
 
-	for (struct cluster *c = k->used; c; c = c->next)
-		flush_all(c);
+	check_settle(k);
 	pthread_mutex_lock(&k->lock);
 	crossed = k->global && k->global->pairs.n;
 	pthread_mutex_unlock(&k->lock);

@@ -86,8 +86,10 @@ struct event_sink *check_cluster_begin(struct check *k, const struct cluster_inf
 /* Ends the cluster: detects leaks and incomplete operations, unless it was aborted. The sink is
  * invalid afterwards. */
 void check_cluster_end(struct check *k, struct event_sink *sink);
-/* Has a race between two clusters been found, by all events so far? No thread may deliver events at
- * that time. */
+/* Before events of another launch: compares all accesses to global memory so far. No thread may deliver
+ * events at that time. */
+void check_settle(struct check *k);
+/* Has a race between two clusters been found, by all events so far? As above. */
 bool check_crossed(struct check *k);
 /* The launch failed in this cluster, and later ones (by id) were aborted: findings that only those
  * showed depend on the timing of threads and are dropped. */

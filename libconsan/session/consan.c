@@ -103,6 +103,8 @@ static enum exec_resume on_pause(void *user, enum exec_pause why, bool changed)
 {
 	struct running *f = user;
 
+	if (f->check)
+		check_settle(f->check);
 	return session_pause(f->c, &f->c->launching, why, changed);
 }
 

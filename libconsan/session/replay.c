@@ -136,6 +136,9 @@ static void on_launch(void *user, const struct launch_info *l)
 	struct replayed *r = base_alloc(sizeof *r);
 	char *name = demangle(l->kernel, NAME_FULL);
 
+	for (size_t i = 0; i < p->open.n; i++)
+		if (p->open.at[i]->check)
+			check_settle(p->open.at[i]->check);
 	r->info = l;
 	if (options_wants(p->options, l->kernel, name))
 		r->check = check_open(&config);
