@@ -116,23 +116,26 @@ static void copy_events(struct warp *w, const struct xop *x, uint32_t lanes,
 	const uint64_t dst[LANES], const uint64_t src[LANES], const uint32_t read[LANES])
 {
 	uint64_t at[LANES];
-	uint32_t none = 0, rest;
+	uint32_t none = 0, rest, odd = ~lanes;
+	bool whole; /* all lanes read all bytes */
 
-	for (unsigned l = 0; l < LANES; l++)
+	for (unsigned l = 0; l < LANES; l++) {
 		at[l] = SHARED_OFFSET(dst[l]);
-	for EACH_LANE(l, lanes)
+		odd |= read[l] ^ x->i.b[B_SIZE];
+	}
+	whole = !odd;
+	for EACH_LANE(l, whole ? 0 : lanes)
 		none |= (uint32_t)!read[l] << l;
 	rest = lanes & ~none;
 	do {
 		struct event e = ex_event(w, x, EV_CP_ASYNC, lanes);
 		struct event_cp_async *a = &e.cp_async;
-		uint32_t some = 0;
+		uint32_t some = whole ? lanes : 0;
 
-		if (rest) {
+		if (rest)
 			a->source_bytes = read[__builtin_ctz(rest)];
-			for EACH_LANE(l, rest)
-				some |= (uint32_t)(read[l] == a->source_bytes) << l;
-		}
+		for EACH_LANE(l, whole ? 0 : rest)
+			some |= (uint32_t)(read[l] == a->source_bytes) << l;
 		e.lanes = some | none;
 		a->readers = some;
 		a->bytes = x->i.b[B_SIZE];

@@ -432,6 +432,16 @@ void ex_lanes(struct ev_lanes *at, uint32_t lanes, const uint64_t addr[LANES])
 		if (stride * n != d || stride != (int32_t)stride)
 			goto scattered;
 	}
+	if (lanes == UINT32_MAX) {
+		uint64_t odd = addr[LANES - 1] ^ (addr[0] + (uint64_t)stride * (LANES - 1));
+
+		for (unsigned l = 0; l < LANES && !odd; l += 8)
+			for (unsigned k = l; k < l + 8; k++)
+				odd |= addr[k] ^ (addr[0] + (uint64_t)stride * k);
+		if (odd)
+			goto scattered;
+		others = 0;
+	}
 	for EACH_LANE(l, others)
 		if (addr[l] != addr[first] + (uint64_t)(stride * (int64_t)(l - first)))
 			goto scattered;

@@ -247,7 +247,7 @@ struct stored {
 	const struct warp *w;
 	const struct reach *r;
 	const uint32_t *src;
-	uint32_t lanes, unchanged;
+	uint32_t lanes;
 	unsigned size, vec, reg;
 };
 
@@ -256,11 +256,6 @@ static uint32_t unchanged_before(const struct ev_stored *s)
 	const struct stored *x = (const struct stored *)s;
 
 	return x->lanes & ~other_lanes(x->w, x->r, x->lanes, x->src, x->size, x->vec, x->reg);
-}
-
-static uint32_t unchanged_known(const struct ev_stored *s)
-{
-	return ((const struct stored *)s)->unchanged;
 }
 
 REACH_INLINE enum step store(struct warp *w, const struct xop *x,
@@ -286,16 +281,13 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 	shared = !r.mixed && r.space == SP_SHARED;
 	silent = shared && is_silent(w, x, &r, lanes, src, size, vec, reg);
 	if (w->sink) {
-		stored = (struct stored){ { unchanged_before }, w, &r, src, lanes, 0, size, vec, reg };
+		stored = (struct stored){ { unchanged_before }, w, &r, src, lanes, size, vec, reg };
 		w->stored = &stored.s;
 	}
-	if (collide && shared) {
-		stored.unchanged = unchanged_before(&stored.s);
-		stored.s.unchanged = unchanged_known;
-	}
-	if (w->sink && !(collide && shared))
+	if (w->sink)
 		reach_emit(w, x, lanes, MODE_WRITE, size * vec, FORM_ATOM(form), collide && r.space != SP_LOCAL
-			&& w->sink->want_global ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0, &r);
+			&& (shared || w->sink->want_global) ? outdone_lanes(w, &r, lanes, src, size, vec, reg) : 0,
+			&r);
 	for (unsigned v = 0; v < vec; v++) {
 		const unsigned char *s = w->r + src[v];
 		unsigned char t[8 * LANES] __attribute__((aligned(64)));
@@ -307,11 +299,6 @@ REACH_INLINE enum step store(struct warp *w, const struct xop *x,
 		}
 		store_lanes(&r, lanes, size, v * size, s);
 	}
-	if (collide && shared)
-		/* a lane that does not find what it stored was overwritten by another one: no other worker
-		 * writes shared memory in between */
-		reach_emit(w, x, lanes, MODE_WRITE, size * vec, FORM_ATOM(form),
-			other_lanes(w, &r, lanes, src, size, vec, reg), &r);
 	w->stored = NULL;
 	reach_end(w, held, true);
 	if (w->sink && r.space != SP_SHARED && r.space != SP_LOCAL)
