@@ -5,7 +5,8 @@
  * before a conflicting access.
  *
  * A late one waits until its cluster writes there, if it ever does. That is possible where clusters do
- * not synchronize: then a read is not ordered with what other clusters do, whenever it is recorded. The
+ * not synchronize, and the warp has acquired nothing from another grid: then a read is not ordered with
+ * what other clusters do, whenever it is recorded. The
  * record has the epochs of its places (global_record.pace), but its warp may know more by then than
  * when it read, so that it is compared with no other read (global_view.late). Invariant: no late read
  * meets `written`, which reaches from the first to the last byte that the cluster has written. */
@@ -119,7 +120,8 @@ bool global_defer(struct cluster *c, struct warp *w, uint32_t lanes, const struc
 	if (r->row == GR_LIST)
 		return false;
 	all = global_bounds(r);
-	late = !global_synchronised(c) && !c->check->global->start && !meets(&all, &k->written);
+	late = !global_synchronised(c) && !c->check->global->start && !meets(&all, &k->written)
+		&& (global_follows(c) || !w->group[0].f->foreign);
 	if (!late && !early)
 		return false;
 	if (!((late ? of->late : of->early) & bit) || p->site != r->site || (late && !in_one_record(p, r))
