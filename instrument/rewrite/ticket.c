@@ -3,21 +3,13 @@
 
 #include "libconsan/ptx/opcodes.h"
 
-static bool writes_register(const struct ptx_insn *i)
-{
-	return i->noperands && ptx_written(i) && i->operand[0].kind == PO_REG;
-}
-
-/* An arrival that returns a token observes the phase, so its place among others' matters. */
 bool ticket_may_be_earlier(const struct ptx_insn *i)
 {
 	switch (ptx_effect_of(i->op)) {
-	case EF_MBARRIER:
-		return !writes_register(i);
-	case EF_BULK: case EF_CP_ASYNC: case EF_BARRIER:
+	case EF_BULK:
 		return true;
-	case EF_CLUSTER:
-		return i->op == OP_barrier_cluster_arrive;
+	case EF_CP_ASYNC:
+		return i->op == OP_cp_async_mbarrier_arrive;
 	case EF_WRITE: case EF_RMW:
 		return i->op == OP_st_async || i->op == OP_red_async;
 	default:
@@ -30,8 +22,12 @@ bool ticket_ends(const struct ptx_insn *i)
 	switch (ptx_effect_of(i->op)) {
 	case EF_READ:
 		return ptx_has(i, MOD_mmio) || ptx_pick(i, MG_sem) != MOD_NONE;
-	case EF_RMW: case EF_CLUSTER: case EF_MBARRIER:
+	case EF_RMW:
 		return !ticket_may_be_earlier(i);
+	case EF_CLUSTER:
+		return i->op == OP_barrier_cluster_wait;
+	case EF_MBARRIER:
+		return i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait;
 	case EF_BARRIER: case EF_GRID: case EF_TCGEN05: case EF_UNKNOWN:
 		return true;
 	case EF_CONTROL:

@@ -1,4 +1,4 @@
-/* ticket: which instructions release only, so that their record may have an earlier ticket, and which may
+/* ticket: which instructions are asynchronous, so that their record may have an earlier ticket, and which may
  * acquire, so that no earlier ticket is used after them. */
 #include "instrument/rewrite/ticket.h"
 #include "libconsan/finding/hint_codes.h"
@@ -9,17 +9,17 @@
 enum { NEITHER, EARLIER = 1, ENDS = 2 };
 
 static const struct { const char *text; int is; } rows[] = {
-	{ "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r0]", EARLIER },
-	{ "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r0], 16", EARLIER },
-	{ "mbarrier.arrive.shared::cta.b64 %rd0, [%r0]", ENDS },
-	{ "mbarrier.init.shared::cta.b64 [%r0], 1", EARLIER },
+	{ "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r0]", NEITHER },
+	{ "mbarrier.arrive.shared::cta.b64 %rd0, [%r0]", NEITHER },
+	{ "mbarrier.init.shared::cta.b64 [%r0], 1", NEITHER },
 	{ "mbarrier.try_wait.parity.shared::cta.b64 %p0, [%r0], 0", ENDS },
 	{ "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r0], [%rd0], 16, [%r1]", EARLIER },
+	{ "cp.async.commit_group", NEITHER },
 	{ "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%r0]", EARLIER },
 	{ "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r0], %r1, [%r2]", EARLIER },
-	{ "barrier.cluster.arrive.release", EARLIER },
+	{ "barrier.cluster.arrive.release", NEITHER },
 	{ "barrier.cluster.wait.acquire", ENDS },
-	{ "bar.sync 0", EARLIER | ENDS },
+	{ "bar.sync 0", ENDS },
 	{ "ld.acquire.gpu.global.u32 %r0, [%rd0]", ENDS },
 	{ "ld.relaxed.cta.shared.u32 %r0, [%r1]", ENDS },
 	{ "ld.global.u32 %r0, [%rd0]", NEITHER },
