@@ -228,6 +228,8 @@ uint32_t inject_drawn(const struct inject_pool *pool);
 void inject_make_spares(struct inject_pool *pool);
 /* This context, or, if it is NULL, the device's primary one, has ended. */
 void inject_drop_pools(CUcontext context, CUdevice device);
+/* The same, and all else that is kept of it. */
+void inject_context_ended(CUcontext context, CUdevice device);
 /* Is it the device's primary context? */
 bool inject_is_primary(CUcontext context, CUdevice device);
 /* A stream of the context for small copies, also while a kernel runs; NULL: none. */
@@ -371,8 +373,6 @@ void inject_describe(struct inject_launch *l, CUfunction f, const CUlaunchConfig
 void inject_before(struct inject_launch *l);
 /* After a launch. r: its result. Returns the kernel's result if it was waited for, else r. */
 CUresult inject_after(struct inject_launch *l, CUresult r);
-/* This context has ended; NULL: the device's primary context. */
-void inject_context_ended(CUcontext context, CUdevice device);
 /* Checks a launch that pending.c has waited for: r is its result. Under the lock. */
 void inject_finish(struct inject_launch *l, CUresult r);
 /* It still runs, and its replay has ended long ago: inject_end_replay() takes what was found. */

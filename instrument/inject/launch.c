@@ -792,13 +792,3 @@ CUresult inject_after(struct inject_launch *l, CUresult r)
 	inject_unlock();
 	return r;
 }
-
-void inject_context_ended(CUcontext context, CUdevice device)
-{
-	inject_lock();
-	inject_modules_ended(context, device);
-	inject_graphs_ended(context, device);
-	inject_drop_pools(context, device);
-	inject_memory_ended(context, device);
-	inject_unlock();
-}

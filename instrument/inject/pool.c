@@ -347,3 +347,13 @@ void inject_emptied(const struct inject_pool *pool)
 {
 	cu.p_cuStreamSynchronize(context_records(pool)->side);
 }
+
+void inject_context_ended(CUcontext context, CUdevice device)
+{
+	inject_lock();
+	inject_modules_ended(context, device);
+	inject_graphs_ended(context, device);
+	inject_drop_pools(context, device);
+	inject_memory_ended(context, device);
+	inject_unlock();
+}

@@ -6,10 +6,10 @@
  *
  * A late one waits until its cluster writes there, if it ever does. That is possible where clusters do
  * not synchronize, and the warp has acquired nothing from another grid: then a read is not ordered with
- * what other clusters do, whenever it is recorded. The
- * record has the epochs of its places (global_record.pace), but its warp may know more by then than
- * when it read, so that it is compared with no other read (global_view.late). Invariant: no late read
- * meets `written`, which reaches from the first to the last byte that the cluster has written. */
+ * what other clusters do, whenever it is recorded. The record has the epochs of its places
+ * (global_record.pace), but its warp may know more by then than when it read, so that it is compared with
+ * no other read (global_view.late). Invariant: no late read meets `written`, which reaches from the first to
+ * the last byte that the cluster has written. */
 #include "global.h"
 
 #define PLACES_SHIFT 4 /* of a late record: 16 to 32 places */
