@@ -16,11 +16,13 @@
  * %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "instrument/record/record.h"
 #include "calls.h"
+#include "chunk.h"
 
 /* The state of a lane: %cs_pos, the unit of the pool where its next record begins; %cs_era, the high half of
  * the clock when it last took space for one; %cs_failed, %cs_polled and %cs_seen, of polls. In local
@@ -53,10 +55,15 @@ void hook_forget_ticket(struct text *t)
 	text_printf(t, "\tmov.b32 %%cs_ticket, %%cs_zero;\n");
 }
 
+void hook_zero(struct text *t)
+{
+	text_printf(t, "\tmov.u32 %%cs_zero, %%lanemask_lt;\n\tshr.u32 %%cs_zero, %%cs_zero, 31;\n");
+}
+
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
 {
-	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_failed, %%cs_zero;\n"
-		"\tmov.u32 %%cs_zero, %%lanemask_lt;\n\tshr.u32 %%cs_zero, %%cs_zero, 31;\n");
+	text_printf(t, "\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_failed, %%cs_zero;\n");
+	hook_zero(t);
 	hook_forget_ticket(t);
 	if (polls)
 		text_printf(t, "\t.reg .b32 %%cs_polled;\n\t.reg .b64 %%cs_seen;\n");
@@ -87,203 +94,9 @@ void hook_registers(struct text *t, unsigned words)
 		text_printf(t, "\t.reg .b32 %%cs_v<%u>;\n", words);
 }
 
-/* ---- what --gpu-drain adds ---- */
-
-/* Counts up the marks of the chunks of the lanes for which the predicate `who` holds: no lane
- * writes into these chunks any more. The other lanes of a record wrote their part before they
- * last synchronized with the leader, so the leader's release covers it. It is a release at
- * system scope, as a copy engine reads the chunk. */
-static void close_chunk(struct text *t, const struct hook *h, const char *who)
-{
-	text_printf(t,
-		"\tadd.u32 %%cs_u, %%cs_pos, %u;\n"
-		"\tshr.u32 %%cs_u, %%cs_u, 8;\n"
-		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_u, 4, %%cs_e;\n"
-		"\t@%s red.release.sys.global.add.u32 [%%cs_e+%u], 1;\n",
-		RECORD_CHUNK_UNITS - 1, h->module, who, RECORD_MARKS_AT);
-}
-
-/* The record of an exit is in the leader's chunk, so the leader counts up its mark last: a
- * reader that sees it has seen the marks of the other lanes. */
-static void close_chunks(struct text *t, const struct hook *h)
-{
-	text_printf(t, "\tsetp.ne.and.u32 %%cs_q, %%cs_pos, 0, !%%cs_lead;\n");
-	close_chunk(t, h, "%cs_q");
-	text_printf(t, "\tbar.warp.sync %%cs_m;\n");
-	close_chunk(t, h, "%cs_lead");
-}
-
-/* The number drawn (cs_t) is beyond the pool's chunks (cs_u): takes a chunk that the host has
- * recycled, waiting until there is one, for as many cycles from the record's clock as the head
- * allows. While wgmma is pending there must be no loop: the ring entry is exchanged once, and
- * if it is empty the number drawn stays in it, so that the host recycles no chunk for it. */
-static void take_recycled(struct text *t, const struct hook *h)
-{
-	text_printf(t,
-		"\t{ .reg .b32 %%cs_a, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
-		"\tsub.u32 %%cs_y, %%cs_t, %%cs_u;\n"
-		"\tand.b32 %%cs_t, %%cs_y, %u;\n"
-		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+16];\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, 8, %%cs_e;\n", RECORD_RING - 1, h->module);
-	if (h->pending)
-		text_printf(t,
-			"\tmov.b32 %%cs_a, -1;\n"
-			"\tmov.b64 %%cs_f, {%%cs_y, %%cs_a};\n"
-			"\tatom.relaxed.sys.global.exch.b64 %%cs_f, [%%cs_e], %%cs_f;\n");
-	else
-		text_printf(t,
-			"$CSW%u:\n"
-			"\tld.relaxed.sys.global.b64 %%cs_f, [%%cs_e];\n", h->label);
-	text_printf(t,
-		"\tmov.b64 {%%cs_a, %%cs_t}, %%cs_f;\n"
-		"\tsetp.eq.u32 %%cs_q, %%cs_a, %%cs_y;\n"
-		"\t@%%cs_q bra $CSG%u;\n", h->label);
-	if (!h->pending)
-		text_printf(t,
-			"\tld.relaxed.sys.global.b32 %%cs_a, [%%cs_d+12];\n"
-			"\tmov.u32 %%cs_x, %%clock;\n"
-			"\tsub.u32 %%cs_x, %%cs_x, %%cs_c;\n"
-			"\tsetp.lt.u32 %%cs_q, %%cs_x, %%cs_a;\n"
-			"\t@%%cs_q nanosleep.u32 1000;\n"
-			"\t@%%cs_q bra $CSW%u;\n"
-			"\tst.relaxed.sys.global.b32 [%%cs_d+12], 0;\n", h->label);
-	text_printf(t, "\t}\n");
-}
-
-/* Makes the number drawn, cs_t, that of a chunk. */
-static void use_draw(struct text *t, const struct hook *h)
-{
-	text_printf(t, "\tsetp.ne.u32 %%cs_q, %%cs_pos, 0;\n");
-	close_chunk(t, h, "%cs_q");
-	text_printf(t,
-		"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
-		"\tsetp.le.u32 %%cs_q, %%cs_t, %%cs_u;\n"
-		"\t@%%cs_q bra $CSG%u;\n", h->module, h->label);
-	take_recycled(t, h);
-	text_printf(t,
-		"\tadd.u32 %%cs_t, %%cs_u, 1;\n"
-		"$CSG%u:\n"
-		"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n", h->label);
-}
-
-/* A lane that polls for a chunk yields, and a point of reconvergence does not wait for a lane
- * that yields. Without this barrier the other lanes would continue, and their next accesses
- * would be recorded before what the leader has still to record for them. */
-static void sync_with_leader(struct text *t, const struct hook *h)
-{
-	if (h->drains && !h->pending)
-		text_printf(t, "\tbar.warp.sync %%cs_m;\n");
-}
-
-/* Reads the record's clock. Where the leader may wait for a chunk, the clock is read before
- * the wait: the recorded operation did not happen after operations that others did during the
- * wait. */
-static void read_clock(struct text *t)
-{
-	text_printf(t, "\tmov.u32 %%cs_c, %%clock;\n");
-}
-
-/* The same for the chunk's clock, cs_f, which must not be later than that of any record in the
- * chunk. */
-static void chunk_clock(struct text *t)
-{
-	text_printf(t,
-		"\t{ .reg .b64 %%cs_h;\n"
-		"\tcvt.u32.u64 %%cs_b, %%cs_f;\n"
-		"\tsub.u32 %%cs_b, %%cs_b, %%cs_c;\n"
-		"\tcvt.u64.u32 %%cs_h, %%cs_b;\n"
-		"\tsub.u64 %%cs_f, %%cs_f, %%cs_h;\n\t}\n");
-}
-
-/* If the chunk taken is the one for dropped records (cs_q), marks the records of this CTA as
- * incomplete: bit cs_y at cs_x of the pool. With draining, draws are counted on; else the counter is
- * put back, so that its 32 bits do not overflow. */
-static void mark_incomplete(struct text *t, const struct hook *h)
-{
-	if (!h->drains)
-		text_printf(t, "\t@%%cs_q red.global.add.u32 [%%cs_d], -1;\n");
-	text_printf(t,
-		"\t@%%cs_q red.global.add.u32 [%%cs_d+4], 1;\n"
-		"\tmad.wide.u32 %%cs_f, %%cs_x, 1, %%cs_d;\n"
-		"\t@%%cs_q red.global.or.b32 [%%cs_f], %%cs_y;\n");
-}
-
-/* Sets cs_a to the CTA in the grid, cs_b to the warp in the CTA and the lane, and cs_x and cs_y to where
- * in the pool which bit marks the records of this CTA as incomplete. */
-static void chunk_head(struct text *t)
-{
-	text_printf(t,
-		"\tmov.u32 %%cs_a, %%ctaid.z; mov.u32 %%cs_b, %%nctaid.y; mov.u32 %%cs_x, %%ctaid.y;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%nctaid.x; mov.u32 %%cs_x, %%ctaid.x;\n"
-		"\tmad.lo.u32 %%cs_a, %%cs_a, %%cs_b, %%cs_x;\n"
-		"\tmov.u32 %%cs_b, %%tid.z; mov.u32 %%cs_x, %%ntid.y; mov.u32 %%cs_y, %%tid.y;\n"
-		"\tmad.lo.u32 %%cs_b, %%cs_b, %%cs_x, %%cs_y;\n"
-		"\tmov.u32 %%cs_x, %%ntid.x; mov.u32 %%cs_y, %%tid.x;\n"
-		"\tmad.lo.u32 %%cs_b, %%cs_b, %%cs_x, %%cs_y;\n"
-		"\tand.b32 %%cs_x, %%cs_a, 31;\n\tmov.b32 %%cs_y, 1;\n"
-		"\tshl.b32 %%cs_y, %%cs_y, %%cs_x;\n"
-		"\tbfe.u32 %%cs_x, %%cs_a, 5, %u;\n"
-		"\tmad.lo.u32 %%cs_x, %%cs_x, 4, %u;\n",
-		RECORD_INCOMPLETE_BITS - 5, RECORD_INCOMPLETE_AT);
-}
-
 /* Sets cs_e to the address of a unit of the pool, of which the module's number follows. */
 #define UNIT_ADDRESS(unit) "\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u];\n" \
 	"\tmad.wide.u32 %%cs_e, " unit ", 16, %%cs_e;\n"
-
-/* Makes this lane take a new chunk. */
-static void take_chunk(struct text *t, const struct hook *h)
-{
-	text_printf(t, "\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
-		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n", h->module);
-	if (h->drains)
-		use_draw(t, h);
-	else
-		text_printf(t,
-			"\tld.const.u32 %%cs_u, [" RECORD_VARIABLE "%u+8];\n"
-			"\tsetp.gt.u32 %%cs_q, %%cs_t, %%cs_u;\n"
-			"\tadd.u32 %%cs_u, %%cs_u, 1;\n"
-			"\tmin.u32 %%cs_t, %%cs_t, %%cs_u;\n", h->module);
-	text_printf(t, "\tshl.b32 %%cs_pos, %%cs_t, 8;\n"
-		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f;\n"
-		"\tmov.u64 %%cs_f, %%clock64;\n");
-	if (h->drains)
-		chunk_clock(t);
-	text_printf(t,
-		"\tmov.b64 {%%cs_b, %%cs_x}, %%cs_f;\n"
-		"\tmad.wide.u32 %%cs_f, %%cs_pos, 16, %%cs_d;\n"
-		"\tst.global.v2.b32 [%%cs_f+8], {%%cs_b, %%cs_x};\n");
-	chunk_head(t);
-	text_printf(t, "\tst.global.v2.b32 [%%cs_f], {%%cs_a, %%cs_b};\n");
-	mark_incomplete(t, h);
-	text_printf(t, "\t}\n\tadd.u32 %%cs_pos, %%cs_pos, 1;\n");
-}
-
-/* Makes the leader take a new chunk if the current one has less than n units left; a position that
- * is a multiple of a chunk's units has none. n: a register or a number. Records have the low half of the
- * clock, which a reader extends from one to the next. So a chunk ends when the high half changes, and begins
- * with the whole clock: a warp may wait for longer than the low half counts, two seconds. */
-static void reserve(struct text *t, const struct hook *h, const char *n)
-{
-	if (h->drains)
-		read_clock(t);
-	text_printf(t,
-		"\tmov.u32 %%cs_u, %%clock_hi;\n"
-		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_era;\n"
-		"\t@%%cs_lead mov.b32 %%cs_era, %%cs_u;\n"
-		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
-		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
-		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
-		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
-		"\t@!%%cs_q bra $CSR%u;\n",
-		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - 1 - h->reserve, h->label);
-	take_chunk(t, h);
-	text_printf(t, "$CSR%u:\n", h->label);
-	sync_with_leader(t, h);
-}
 
 /* Without a pool nothing is recorded. */
 static void skip_without_pool(struct text *t, const struct hook *h)
@@ -293,19 +106,19 @@ static void skip_without_pool(struct text *t, const struct hook *h)
 			"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->module, h->label);
 }
 
-/* Finds which of the lanes in cs_m leads them. */
-static void find_leader(struct text *t)
+/* Finds which of these lanes leads them. */
+static void find_leader(struct text *t, const char *lanes)
 {
 	text_printf(t,
-		"\tbrev.b32 %%cs_t, %%cs_m;\n"
+		"\tbrev.b32 %%cs_t, %s;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
 		"\tmov.u32 %%cs_i, %%laneid;\n"
-		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n");
+		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n", lanes);
 }
 
 /* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). The
- * fence is never executed. It makes ptxas keep the atomic, whose result nothing else needs, before the
- * statement that follows. An instruction that ends the thread would do the same, but between a wgmma and
+ * address has a register of the lane, as in take_chunk(). In place there is a fence that is never executed. It
+ * makes ptxas keep the atomic, whose result nothing else needs, before the statement that follows. An instruction that ends the thread would do the same, but between a wgmma and
  * its wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
@@ -313,14 +126,16 @@ static void ticket(struct text *t, const struct hook *h)
 		"\tmov.b32 %%cs_k, %s;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_zero, 1, %%cs_e;\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n", h->earlier ? "%cs_ticket" : "0", h->module, h->module);
 	if (h->earlier)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n");
 	text_printf(t,
 		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
-		"\t@%%cs_lead mov.b32 %%cs_ticket, %%cs_k;\n"
-		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
+		"\t@%%cs_lead mov.b32 %%cs_ticket, %%cs_k;\n");
+	if (h->in_place)
+		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n");
 }
 
@@ -351,9 +166,7 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", 1 + value, 9 + value, RECORD_AFFINE, h->word);
-	reserve(t, h, "%cs_n");
-	if (!h->drains)
-		read_clock(t);
+	chunk_reserve(t, h, "%cs_n");
 	text_printf(t, UNIT_ADDRESS("%%cs_pos")
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
 	if (value)
@@ -370,7 +183,7 @@ static void record_address(struct text *t, const struct hook *h)
 		UNIT_ADDRESS("%%cs_t")
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
 		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n", h->module);
-	sync_with_leader(t, h);
+	chunk_sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
@@ -418,9 +231,7 @@ static void record_global(struct text *t, const struct hook *h)
 	if (h->conflict.words)
 		conflict_global(t, h->label);
 	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n", h->conflict.words ? 18 : 17);
-	reserve(t, h, "%cs_n");
-	if (!h->drains)
-		read_clock(t);
+	chunk_reserve(t, h, "%cs_n");
 	text_printf(t,
 		"\tselp.b32 %%cs_s, %u, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %s;\n"
@@ -442,7 +253,7 @@ static void record_global(struct text *t, const struct hook *h)
 		UNIT_ADDRESS("%%cs_t")
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
 		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n", h->module);
-	sync_with_leader(t, h);
+	chunk_sync_with_leader(t, h);
 	text_printf(t,
 		"$CSA%u:\n\t}\n"
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
@@ -451,10 +262,8 @@ static void record_global(struct text *t, const struct hook *h)
 /* Writes the first unit; cs_s is word 0. */
 static void header(struct text *t, const struct hook *h)
 {
-	if (!h->drains)
-		read_clock(t);
 	text_printf(t, UNIT_ADDRESS("%%cs_pos")
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %s, %%cs_c, %%cs_k};\n", h->module, h->lanes);
 }
 
 /* Stores the words from cs_e + 16 on, several at a time. aligned: cs_e is that of a unit; else it is a multiple
@@ -475,15 +284,27 @@ static void store_words(struct text *t, const struct hook *h, const char *guard,
 	}
 }
 
+static void number(struct text *t, const struct hook *h)
+{
+	if (h->sync)
+		ticket(t, h);
+	else
+		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
+}
+
+/* Of a record with the words of one lane. */
+static unsigned units_of_one(const struct hook *h)
+{
+	return 1 + (h->words + 3) / 4;
+}
+
 static void record_uniform(struct text *t, const struct hook *h)
 {
-	char units[16] = { 0 };
-	struct text n = { 0 };
+	char units[16];
 
-	text_printf(&n, "%u", 1 + (h->words + 3) / 4);
-	memcpy(units, n.at, n.n < sizeof units ? n.n : sizeof units - 1);
-	text_free(&n);
-	reserve(t, h, units);
+	snprintf(units, sizeof units, "%u", units_of_one(h));
+	number(t, h);
+	chunk_reserve(t, h, units);
 	text_printf(t, "\tmov.b32 %%cs_s, %s;\n", h->word);
 	header(t, h);
 	store_words(t, h, "@%cs_lead ", true);
@@ -494,10 +315,10 @@ static void record_uniform(struct text *t, const struct hook *h)
 static void compare_with_leader(struct text *t, const struct hook *h)
 {
 	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %%cs_m;\n"
-			"\tsetp.eq%s.u32 %%cs_q, %%cs_t, %s%u%s;\n", h->prefix, k, k ? ".and" : "",
+		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %s;\n"
+			"\tsetp.eq%s.u32 %%cs_q, %%cs_t, %s%u%s;\n", h->prefix, k, h->lanes, k ? ".and" : "",
 			h->prefix, k, k ? ", %cs_q" : "");
-	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
+	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %s;\n", h->lanes);
 }
 
 unsigned hook_lane_words(unsigned words)
@@ -505,11 +326,11 @@ unsigned hook_lane_words(unsigned words)
 	return words < 3 ? words : (words + 1) & ~1u;
 }
 
-/* If the lanes often have the same words (h->often_uniform), the leader's words are recorded
- * once where they are the same. */
-static void record_lanes(struct text *t, const struct hook *h)
+/* Sets the record's units and word 0. If the lanes often have the same words (h->often_uniform), the leader's
+ * words are recorded once where they are the same. */
+static void begin_lanes(struct text *t, const struct hook *h)
 {
-	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %s;\n", h->word);
+	text_printf(t, "\tpopc.b32 %%cs_n, %s;\n\tmov.b32 %%cs_s, %s;\n", h->lanes, h->word);
 	if (h->often_uniform) {
 		compare_with_leader(t, h);
 		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
@@ -518,33 +339,40 @@ static void record_lanes(struct text *t, const struct hook *h)
 	text_printf(t,
 		"\tmad.lo.u32 %%cs_n, %%cs_n, %u, 31;\n"
 		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
-	reserve(t, h, "%cs_n");
-	header(t, h);
+}
+
+/* Writes the words. */
+static void end_lanes(struct text *t, const struct hook *h)
+{
 	text_printf(t,
-		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %s;\n"
 		UNIT_ADDRESS("%%cs_t")
-		"\tmov.u32 %%cs_t, %%lanemask_lt;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tshl.b32 %%cs_t, 1, %%cs_i;\n"
+		"\tadd.u32 %%cs_t, %%cs_t, -1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %s;\n"
 		"\tpopc.b32 %%cs_t, %%cs_t;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", h->module, 4 * h->words);
+		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", h->lanes, h->module, h->lanes, 4 * h->words);
 	if (h->often_uniform)
 		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
 			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
 	store_words(t, h, h->often_uniform ? "@%cs_q " : "", false);
-	sync_with_leader(t, h);
+	chunk_sync_with_leader(t, h);
+}
+
+static void record_lanes(struct text *t, const struct hook *h)
+{
+	number(t, h);
+	begin_lanes(t, h);
+	chunk_reserve(t, h, "%cs_n");
+	header(t, h);
+	end_lanes(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
 }
 
 /* Of the lanes in cs_m. */
 static void record_lanes_of_site(struct text *t, const struct hook *h)
 {
-	const bool address = h->class == PLAN_ADDRESS || h->class == PLAN_GLOBAL;
-
-	find_leader(t);
-	if (!address && h->sync)
-		ticket(t, h);
-	else if (!address)
-		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
+	find_leader(t, "%cs_m");
 	if (h->class == PLAN_ADDRESS)
 		record_address(t, h);
 	else if (h->class == PLAN_GLOBAL)
@@ -554,7 +382,7 @@ static void record_lanes_of_site(struct text *t, const struct hook *h)
 	else
 		record_uniform(t, h);
 	if (h->drains && h->exits)
-		close_chunks(t, h);
+		chunk_close_all(t, h);
 }
 
 static void record_in_place(struct text *t, const struct hook *h)
@@ -571,15 +399,14 @@ static void record_in_place(struct text *t, const struct hook *h)
 /* Lanes that came from different statements may execute a function together, as nothing forbids a GPU to
  * do so: seen on an H200 where one lane arrives at an mbarrier and then all lanes store. The lanes of each
  * site make a record of their own. ptxas knows that an active mask is that of the lanes which execute what
- * follows, but not so of another mask, for which it adds code: so there are two copies. */
+ * follows, but not so of another mask, for which it adds code: so there are two copies of what lanes do
+ * together. */
 static void record_by_site(struct text *t, const struct hook *h)
 {
 	struct hook each = *h;
 
 	each.label++;
-	skip_without_pool(t, h);
 	text_printf(t,
-		"\tactivemask.b32 %%cs_m;\n"
 		"\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
 		"\t@%%cs_q bra $CSO%u;\n"
 		"\tmatch.any.sync.b32 %%cs_t, %%cs_site, %%cs_m;\n"
@@ -587,6 +414,54 @@ static void record_by_site(struct text *t, const struct hook *h)
 	record_lanes_of_site(t, &each);
 	text_printf(t, "\tbra $CSZ%u;\n$CSO%u:\n", h->label, h->label);
 	record_lanes_of_site(t, h);
+}
+
+/* The same for PLAN_LANES of instructions that synchronize, which one elected lane often executes: it compares
+ * nothing. */
+static void record_lanes_by_site(struct text *t, const struct hook *whole)
+{
+	struct hook h = *whole;
+
+	h.lanes = "%cs_w";
+	text_printf(t, "\t{ .reg .pred %%cs_one, %%cs_whole;\n\t.reg .b32 %%cs_w;\n"
+		"\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tsetp.eq.u32 %%cs_one, %%cs_t, 0;\n"
+		"\tmov.b32 %%cs_w, %%cs_m;\n"
+		"\tsetp.eq.u32 %%cs_whole, 0, 0;\n"
+		"\tmov.b32 %%cs_n, %u;\n"
+		"\tadd.u32 %%cs_s, %s, %u;\n", units_of_one(&h), h.word, h.often_uniform ? RECORD_AFFINE : 0);
+	find_leader(t, "%cs_m");
+	text_printf(t, "\t@%%cs_one bra $CSB%u;\n"
+		"\tmatch.all.sync.b32 %%cs_t|%%cs_whole, %%cs_site, %%cs_m;\n"
+		"\t@%%cs_whole bra $CSO%u;\n"
+		"\tmatch.any.sync.b32 %%cs_w, %%cs_site, %%cs_m;\n", h.label, h.label);
+	find_leader(t, "%cs_w");
+	begin_lanes(t, &h);
+	text_printf(t, "\tbra $CSB%u;\n$CSO%u:\n", h.label, h.label);
+	begin_lanes(t, whole);
+	text_printf(t, "$CSB%u:\n", h.label);
+	number(t, &h);
+	chunk_reserve(t, &h, "%cs_n");
+	header(t, &h);
+	text_printf(t, "\t@!%%cs_one bra $CSM%u;\n", h.label);
+	store_words(t, &h, "", true);
+	text_printf(t, "\tbra $CSP%u;\n$CSM%u:\n\t@%%cs_whole bra $CSS%u;\n", h.label, h.label, h.label);
+	end_lanes(t, &h);
+	text_printf(t, "\tbra $CSP%u;\n$CSS%u:\n", h.label, h.label);
+	end_lanes(t, whole);
+	text_printf(t, "$CSP%u:\n\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n\t}\n", h.label);
+	if (h.drains && h.exits)
+		chunk_close_all(t, &h);
+}
+
+static void record_in_function(struct text *t, const struct hook *h)
+{
+	skip_without_pool(t, h);
+	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
+	if (h->class == PLAN_LANES && h->sync)
+		record_lanes_by_site(t, h);
+	else
+		record_by_site(t, h);
 	text_printf(t, "$CSZ%u:\n", h->label);
 }
 
@@ -620,13 +495,14 @@ static void print_function(struct text *t, const struct hook *h)
 	state_param(t, "consan_state", h);
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, ", .param .b32 consan_v%u", k);
-	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_site;\n");
+	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_zero, %%cs_site;\n");
 	hook_registers(t, words);
+	hook_zero(t);
 	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n");
 	load_state(t, "consan_state", h);
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
-	record_by_site(t, h);
+	record_in_function(t, h);
 	store_state(t, "consan_next", h);
 	text_printf(t, "\tret;\n}\n");
 }
@@ -740,6 +616,7 @@ void hook_record(struct text *t, const struct hook *h)
 
 	text_printf(&word, "%u", h->site << RECORD_SITE_SHIFT);
 	here.word = word.at;
+	here.lanes = "%cs_m";
 	if (h->in_place)
 		record_in_place(t, &here);
 	else

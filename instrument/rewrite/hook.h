@@ -18,6 +18,8 @@ enum hook_state {
 };
 /* Prints that the lane's last ticket will do for no later record. */
 void hook_forget_ticket(struct text *t);
+/* Sets %cs_zero to 0, which ptxas does not know, nor that all lanes have the same. */
+void hook_zero(struct text *t);
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state);
 /* Prints the stores of the state before a call or return, and its loads after a call. */
 void hook_save_state(struct text *t, bool polls);
@@ -52,8 +54,9 @@ struct hook {
 	bool often_uniform;        /* PLAN_LANES: lanes often have the same words */
 	struct conflict conflict;  /* a plain store */
 	unsigned label, module;
-	const char *word;          /* the site's part of word 0, a number or a register; hook_record()
-				      sets it */
+	/* hook_record() sets these: the site's part of word 0, a number or a register; the mask of the lanes that
+	 * record together */
+	const char *word, *lanes;
 };
 void hook_record(struct text *t, const struct hook *h);
 /* The words of a lane that has to record this many: with others that have no meaning, if stores of several
