@@ -29,7 +29,7 @@ static uint64_t of_insn(const struct ptx_func *f, const struct ptx_insn *i)
 	if ((effect == EF_BULK && ptx_has(i, MOD_mbarrier_complete_tx_bytes)) || i->op == OP_tcgen05_commit)
 		bits |= 1u << HIDDEN_completion;
 	if (i->op == OP_mbarrier_test_wait || i->op == OP_mbarrier_try_wait)
-		bits |= 1u << HIDDEN_arrival;
+		bits |= 1u << HIDDEN_arrival | (ptx_has(i, MOD_parity) ? 0 : 1u << HIDDEN_token);
 	if (is_local_array(i))
 		bits |= 1u << HIDDEN_local;
 	return bits;

@@ -209,6 +209,8 @@ static enum outcome judge_schedules(const struct all *a, const struct run *run,
 		text_printf(why, "%s%s%s", shown.words.at, known ? ": " : "", known ? known : "");
 	else if ((other = runner_why_stopped(r->unchecked)))
 		text_printf(why, "%s", other);
+	else if (known)
+		text_printf(why, "nothing: %s", known);
 	else if ((other = schedules_silent(&s)))
 		text_printf(why, "nothing, as under %s", other);
 	text_free(&options);
