@@ -29,6 +29,8 @@ static bool check_filter(const char *v, struct consan_err *e)
 	if (strncmp(v, "regex=", 6))
 		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': must be kne=NAME, "
 			"kns=TEXT or regex=RE", v);
+	if (options_pattern_size(v + 6) > OPTIONS_PATTERN_MOST)
+		return err_set(e, CONSAN_ERR_OPTION, 0, 0, "kernel filter '%s': too many repetitions", v);
 	rc = regcomp(&re, v + 6, REG_EXTENDED | REG_NOSUB);
 	if (!rc) {
 		regfree(&re);

@@ -2,6 +2,7 @@
  *
  *   options.c            the table, values, words
  *   check.c              values with a syntax of their own
+ *   pattern.c            how large a regular expression becomes
  *   argp.c               the command line
  *   config.c             consan.conf and $CONSAN_OPTIONS
  *   compute_sanitizer.c  options of compute-sanitizer that have another name here, or none */
@@ -38,6 +39,10 @@ bool opt_is_path(const struct opt_row *r);
 bool opt_assign(struct options *o, const struct opt_row *r, const char *v, struct consan_err *e);
 /* check.c: checks a value beyond its type. */
 bool opt_check(const struct opt_row *r, const char *v, struct consan_err *e);
+/* pattern.c: about how many nodes regcomp() makes of an extended regular expression, at most one more than
+ * OPTIONS_PATTERN_MOST, which needs a few MiB. */
+#define OPTIONS_PATTERN_MOST 10000ul
+unsigned long options_pattern_size(const char *pattern);
 /* Sets CONSAN_ERR_OPTION for an option that does not exist (command 0), or not in this command. */
 bool opt_unknown(const char *name, unsigned command, struct consan_err *e);
 

@@ -73,7 +73,10 @@ Test(options, refused)
 	static const char *const bad[] = {
 		"no-such-option", "seed=x", "seed=", "seed", "async=sometimes", "strict=maybe",
 		"backend=tpu", "arch=hopper", "arch=sm_90x", "report=x.pdf", "report=html",
-		"report=x", "kernel-name=x", "kernel-name=regex=(", "timeout=-1", "timeout=soon",
+		"report=x", "kernel-name=x", "kernel-name=regex=(",
+		"kernel-name=regex=a++++++++++++++++++++++++++++++++", "kernel-name=regex=((a{99}){99}){99}",
+		"kernel-name=regex=a{99999999999999999999}", "kernel-name=regex=[]a[:+:]](b{200}){,200}{200}",
+		"timeout=-1", "timeout=soon",
 		"knob=k1", "error-exitcode=256", "launch-skip=-1", "history=513", "quiet=maybe",
 		"leak-check=full", "xml", "tool=sanity",
 	};
@@ -151,6 +154,7 @@ Test(options, filters)
 	cr_assert(options_match("regex=^gemm$", mangled, demangled));
 	cr_assert_not(options_match("kne=gem", mangled, demangled));
 	cr_assert_not(options_match("regex=^emm", mangled, demangled));
+	cr_assert(options_match("regex=^(g+e{1,40}[[:alpha:]]m*){1,20}$", mangled, demangled));
 	cr_assert(options_match("kne=k", "k", NULL));
 }
 
