@@ -439,14 +439,15 @@ static bool overwrites_neighbour(const struct global_record *old, const struct g
 		: old->flags & GR_PADDING && !(now->flags & GR_WRITE);
 }
 
-/* Were the two ordered if an acquire followed the read of a flag or ticket? */
+/* Were the two ordered if an acquire followed the read of a flag or ticket? warp_observed() takes an agent of
+ * the own cluster. */
 static void missing_acquire(const struct comparison *q, struct global_conflict *x)
 {
 	enum observed_by by = OBSERVED_NOT;
 
 	if (x->unfenced)
 		by = x->unfenced->ticket ? OBSERVED_BY_TICKET : OBSERVED_BY_FLAG;
-	else if (!q->foreign)
+	else if (q->old->cluster == q->now->cluster)
 		by = warp_observed(q->v->c, q->v->w, q->v->lanes, q->old->agent, q->old->epoch);
 	x->ticket = by == OBSERVED_BY_TICKET;
 	x->rule = by != OBSERVED_NOT ? CS117 : x->rule;
