@@ -93,6 +93,18 @@ __global__ void __cluster_dims__(2, 1, 1) take_in_clusters(const int *a, int *b,
 	take_over(a, b, n, flag, acquire);
 }
 
+/* Has no atomics and no strong stores: its blocks do not synchronize with each other, but acquire what the grid
+ * beside it has released. Each thread reads several times. */
+__global__ void read_only_after(const int *a, int *b, int n, const int *flag, bool early)
+{
+	int sum = early ? a[threadIdx.x] : 0, seen;
+
+	if (!threadIdx.x) do asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory"); while (!seen);
+	__syncthreads();
+	for (int i = threadIdx.x; i < n; i += blockDim.x) sum += a[i];
+	b[threadIdx.x] = sum;
+}
+
 static int *a, *b, *host, *managed;
 static cudaStream_t s, t, s_free, t_free;
 static cudaEvent_t e, f;
@@ -413,7 +425,11 @@ CASE(flag_three, CS117) // one of the takers does not acquire
 	take_in_clusters<<<2, 32, 0, t_free>>>(a + 256, b + 256, 64, b + N - 1, false);
 	give<<<1, 160, 0, s>>>(a, fixed ? 128 : 300, b + N - 1, true);
 }
-
+CASE(flag_loop, CS1002) // no read of the loop counts as made before the flag was seen
+{
+	read_only_after<<<1, 64, 0, t>>>(a, b, 512, b + N - 1, !fixed);
+	give<<<1, 64, 0, s>>>(a, 512, b + N - 1, true);
+}
 
 // the host is slow, but not as slow as the kernel: it reads before the copy, not while it runs
 __global__ void slow(int *a, int rounds = 3000)
@@ -528,7 +544,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(graph_nodes), C(capture_unjoined), C(device_scope), C(staged_copy), C(flag),
 	C(met_start), C(met_start_copy), C(met_read_early), C(met_end), C(met_end_copy), C(met_read_late), C(met_way),
 	C(met_way_back), C(met_ahead), C(met_twice),
-	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three),
+	C(flag_blocks), C(flag_wider), C(flag_clusters), C(flag_three), C(flag_loop),
 	C(host_reads_slowly), C(host_reads_stopped), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
 	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 	SERVED_CASES
