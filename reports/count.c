@@ -29,7 +29,6 @@ void report_count(const struct results *r, struct report_counts *n)
 	for (size_t i = 0; i < r->coverage.n; i++) {
 		const struct coverage *c = &r->coverage.at[i];
 
-		n->launches += (unsigned)c->checked;
 		if (report_filtered_out(c)) {
 			n->skipped++;
 			continue;

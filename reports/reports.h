@@ -21,7 +21,6 @@ struct report_counts {
 	unsigned kernels;       /* launched, and not excluded by the filters */
 	unsigned checked;       /* of these, the kernels whose launches were all checked */
 	unsigned skipped;       /* kernels that the user's filters excluded */
-	unsigned launches;      /* checked launches */
 	unsigned unseen;        /* gaps of this kind: remarks `not_seen` */
 	unsigned gaps;          /* modules that were not loaded, unsupported calls and processes
 				   that were not seen: kernels may be missing, or have run on

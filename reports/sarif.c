@@ -145,8 +145,8 @@ static json_t *replacement(const struct finding_edit *e)
 {
 	const struct site *s = site_get(e->site);
 	const bool known = s->ptx_col;
-	const int line[2] = { (int)s->ptx_line, (int)(known ? s->end_line : s->ptx_line + 1) };
-	const int col[2] = { known ? (int)s->ptx_col : 1, known ? (int)s->end_col : 1 };
+	const json_int_t line[2] = { s->ptx_line, known ? s->end_line : (json_int_t)s->ptx_line + 1 };
+	const json_int_t col[2] = { known ? s->ptx_col : 1, known ? s->end_col : 1 };
 	const bool after = e->kind == EDIT_AFTER;
 	const unsigned from = after ? 1 : 0, to = e->kind == EDIT_BEFORE ? 0 : 1;
 	const size_t n = strlen(e->ptx);
@@ -156,7 +156,7 @@ static json_t *replacement(const struct finding_edit *e)
 	text_printf(&text, "%s%s%s%s", known && after ? " " : "", e->ptx,
 		!n || e->ptx[n - 1] == ';' || e->ptx[n - 1] == '}' ? "" : ";",
 		!known ? "\n" : e->kind == EDIT_BEFORE ? " " : "");
-	o = json_pack("{s{si si si si} s{so}}", "deletedRegion", "startLine", line[from],
+	o = json_pack("{s{sI sI sI sI} s{so}}", "deletedRegion", "startLine", line[from],
 		"startColumn", col[from], "endLine", line[to], "endColumn", col[to],
 		"insertedContent", "text", rj_string(text.at));
 	text_free(&text);
@@ -237,8 +237,8 @@ static json_t *result(struct sarif_places *p, json_t *rules, const struct findin
 		json_object_set_new(r, "stacks", stacks(p, f));
 	json_object_set_new(r, "partialFingerprints", fingerprint(f));
 	json_object_set_new(r, "occurrenceCount", json_integer(f->seen ? (json_int_t)f->seen : 1));
-	json_object_set_new(r, "properties", json_pack("{so si si si}", "kernel",
-		rj_string(f->kernel), "clusters", (int)f->clusters, "group", (int)f->group,
+	json_object_set_new(r, "properties", json_pack("{so sI si si}", "kernel",
+		rj_string(f->kernel), "clusters", (json_int_t)f->clusters, "group", (int)f->group,
 		"consequence", (int)f->rank));
 	if ((fix = fixes(p, f)))
 		json_object_set_new(r, "fixes", fix);

@@ -1,7 +1,7 @@
 # rules, findings, result files, suppressions, history, bank conflicts
 LIB_SRC += $(addprefix libconsan/finding/, \
 	banks.c edit.c finding.c group.c group_link.c history.c ptx_rules.c recorder.c \
-	recorder_history.c recorder_tcgen05.c rule_example.c suppress.c results/history.c results/json.c results/live.c results/load.c results/lost.c \
+	recorder_history.c recorder_tcgen05.c rule_example.c suppress.c results/history.c results/json.c results/live.c results/load.c results/lost.c results/numbers.c \
 	results/results.c results/sites.c results/write.c)
 
 # The examples of `consan explain` are specimens.

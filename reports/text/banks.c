@@ -42,9 +42,9 @@ void text_banks(struct page *p, const struct results *r, const struct options *o
 	for (size_t i = 0; i < r->bank.n; i++) {
 		const struct bank_use *u = &r->bank.at[i];
 
-		all.accesses += u->accesses;
-		all.wavefronts += u->wavefronts;
-		all.least += u->least;
+		results_sum(&all.accesses, u->accesses);
+		results_sum(&all.wavefronts, u->wavefronts);
+		results_sum(&all.least, u->least);
 		if (all.worst < u->worst)
 			all.worst = u->worst;
 		if (i >= limit)

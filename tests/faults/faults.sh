@@ -31,7 +31,7 @@ try() { # USE: sets rc and err
 # Of a run that ends as ever, the report is whole.
 whole() { # USE
 	case $1 in
-	replay|run) grep -q '"rule"' "$out/r.json" && grep -q "SUMMARY consan" "$err";;
+	replay|run) grep -qs '"rule"' "$out/r.json" && grep -q "SUMMARY consan" "$err";;
 	report) grep -q '</html>' "$out/r.html";;
 	suppress) grep -q reason: "$out/s.txt";;
 	dump) grep -q CTA_BEGIN "$out/dump.txt";;

@@ -38,18 +38,39 @@ static void write_suppressions(const struct results *r)
 	}
 }
 
+/* What is written can be read, whatever was read. */
+static void read_back(const struct results *r)
+{
+	struct results again = { 0 };
+	struct consan_err e = { 0 };
+	struct options o;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *out = open_memstream(&text, &n);
+
+	FUZZ_CHECK(out);
+	options_init(&o);
+	report_as(r, &o, REPORT_json, out);
+	options_free(&o);
+	fclose(out);
+	FUZZ_CHECK(results_load(&again, fuzz_file(text, n), &e));
+	results_free(&again);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	const char *path = fuzz_file(data, n);
 	struct consan_err e = { 0 };
 
 	for (unsigned records = 0; records < 2; records++) {
+		const char *path = fuzz_file(data, n);
 		struct results r = { 0 };
 
 		if (records ? results_read(&r, path, &e) : results_load(&r, path, &e)) {
 			results_finish(&r);
 			write_suppressions(&r);
 			write_all(&r);
+			read_back(&r);
 		}
 		results_free(&r);
 	}

@@ -345,6 +345,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 {
 	const json_t *sides = json_object_get(o, "sides");
 	const json_t *waiters = json_object_get(o, "waiters");
+	const uint64_t clusters = rj_number(o, "clusters"); /* of coverage it has 64 bits */
 
 	*f = (struct finding){ .rule = rule_by_code(rj_text(o, "rule")) };
 	if (f->rule == RULE_NONE)
@@ -380,7 +381,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	f->history = rj_history(json_object_get(o, "history"), k);
 	f->folded = (unsigned)rj_number(o, "folded");
 	f->seen = rj_number(o, "seen");
-	f->clusters = (uint32_t)rj_number(o, "clusters");
+	f->clusters = clusters < UINT32_MAX ? (uint32_t)clusters : UINT32_MAX;
 	f->seed = rj_number(o, "seed");
 	f->host = rj_site(json_object_get(o, "host"), k);
 	get_text(o, "schedule", f->schedule, sizeof f->schedule);
@@ -416,6 +417,8 @@ bool rj_bank_use(const json_t *o, const struct rj_known *k, struct bank_use *u)
 		.worst = (uint32_t)rj_number(o, "worst"), .accesses = rj_number(o, "accesses"),
 		.wavefronts = rj_number(o, "wavefronts"), .least = rj_number(o, "least"),
 	};
+	if (u->least > u->wavefronts)
+		u->least = u->wavefronts;
 	return u->accesses > 0;
 }
 

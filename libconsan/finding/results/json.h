@@ -12,13 +12,15 @@ extern const char *const rj_state_name[3], *const rj_remark_name[RESULT_REMARK_C
 json_t *rj_string(const char *s); /* bytes that are not UTF-8 become '?' */
 /* Makes all strings of a file visible (base/visible.h); returns j, which may be NULL. */
 json_t *rj_visible(json_t *j);
+/* Do all numbers satisfy numbers.def? If not, says which one does not. Required before a file is read. */
+bool rj_numbers(const json_t *j, struct text *why);
+void rj_add32(uint32_t *count, uint32_t n); /* as results_sum() */
 uint64_t rj_number(const json_t *o, const char *key); /* 0 if absent */
 const char *rj_text(const json_t *o, const char *key); /* "" if absent */
 void rj_triple(const json_t *o, const char *key, uint32_t to[3]);
 json_t *rj_from_triple(const uint32_t at[3]);
 void rj_put_text(json_t *o, const char *key, const char *s); /* nothing for NULL and "" */
 void rj_put_number(json_t *o, const char *key, uint64_t n);
-
 
 /* ---- sites.c ---- */
 

@@ -117,7 +117,7 @@ static bool load_suppression(struct results *r, const json_t *o)
 
 	for (size_t i = 0; i < r->suppression.n; i++, have++)
 		if (!strcmp(have->where, rj_text(o, "where"))) {
-			have->matched += rj_number(o, "matched");
+			results_sum(&have->matched, rj_number(o, "matched"));
 			return true;
 		}
 	s = (struct result_suppression){
@@ -188,6 +188,7 @@ bool results_load(struct results *r, const char *path, struct consan_err *e)
 {
 	json_error_t why;
 	json_t *all = rj_visible(json_load_file(path, JSON_REJECT_DUPLICATES, &why));
+	struct text wrong = { 0 };
 	json_int_t version;
 	bool ok;
 
@@ -201,9 +202,12 @@ bool results_load(struct results *r, const char *path, struct consan_err *e)
 		ok = err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a JSON report of consan", path);
 	else if (version > REPORT_VERSION)
 		ok = err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
+	else if (!rj_numbers(all, &wrong))
+		ok = err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: %s", path, wrong.at);
 	else
 		ok = load_lists(r, path, all, e);
-	r->cut += rj_number(all, "cut");
+	text_free(&wrong);
+	results_sum(&r->cut, ok ? rj_number(all, "cut") : 0);
 	json_decref(all);
 	return ok;
 }

@@ -238,7 +238,7 @@ void results_add_remarks(struct results *r, enum result_remark_kind kind, const 
 
 	for (size_t i = 0; i < r->remark.n; i++) {
 		if (r->remark.at[i].kind == kind && !strcmp(r->remark.at[i].text, text)) {
-			r->remark.at[i].count += count;
+			results_sum(&r->remark.at[i].count, count);
 			return;
 		}
 	}
@@ -267,9 +267,12 @@ static bool read_line(struct results *r, const char *line, size_t n, bool *newer
 	json_t *o = rj_visible(json_loadb(line, n, 0, NULL));
 	const char *type = rj_text(o, "type");
 	int64_t session = (int64_t)rj_number(o, "session");
+	struct text why = { 0 };
 	bool ok = json_is_object(o) && rj_number(o, "consan") > 0;
 
 	*newer = ok && rj_number(o, "consan") > RESULTS_VERSION;
+	ok = ok && (*newer || rj_numbers(o, &why));
+	text_free(&why);
 	if (ok && !*newer)
 		rj_get_sites(known_of(r, session), o);
 	if (!ok || *newer)
@@ -301,7 +304,7 @@ static void read_live(struct results *r, const char *path)
 
 	if (!live_read(path, &left))
 		return;
-	r->cut += left.lost;
+	results_sum(&r->cut, left.lost);
 	if (left.waiting) {
 		text_printf(&why, "%llu launch%s issued, but had not begun when the process ended",
 			(unsigned long long)left.waiting, left.waiting == 1 ? " was" : "es were");
@@ -341,7 +344,7 @@ bool results_read(struct results *r, const char *path, struct consan_err *e)
 		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: written by a newer consan", path);
 	if (bad && !good && whole)
 		return err_set(e, CONSAN_ERR_FORMAT, 0, 0, "%s: not a file of consan records", path);
-	r->cut += bad + (!good && !bad); /* each process writes at least a process record */
+	results_sum(&r->cut, bad + (!good && !bad)); /* each process writes at least a process record */
 	read_live(r, path);
 	return true;
 }
@@ -423,12 +426,12 @@ void results_add_finding(struct results *r, const struct finding *f)
 
 		if (!results_same_bug(have, f))
 			continue;
-		have->seen += f->seen;
+		results_sum(&have->seen, f->seen);
 		have->backends |= f->backends;
 		if (finding_same(have, f)) {
-			have->clusters += f->clusters;
+			rj_add32(&have->clusters, f->clusters);
 		} else {
-			have->folded += 1 + f->folded;
+			rj_add32(&have->folded, 1 + f->folded);
 			if (have->clusters < f->clusters)
 				have->clusters = f->clusters;
 		}
@@ -447,25 +450,25 @@ void results_add_coverage(struct results *r, const struct coverage *c)
 		have = &r->coverage.at[i];
 		if (strcmp(have->kernel, c->kernel))
 			continue;
-		have->launches += c->launches;
-		have->checked += c->checked;
-		have->skipped += c->skipped;
-		have->clusters += c->clusters;
-		have->ctas += c->ctas;
-		have->events += c->events;
-		have->dropped += c->dropped;
-		have->warp_ops += c->warp_ops;
-		have->gpu_timed += c->gpu_timed;
-		have->gpu_ns += c->gpu_ns;
-		have->explored += c->explored;
-		have->explored_shards += c->explored_shards;
-		have->explored_part += c->explored_part;
-		have->schedules += c->schedules;
-		have->seeds += c->seeds;
+		results_sum(&have->launches, c->launches);
+		results_sum(&have->checked, c->checked);
+		results_sum(&have->skipped, c->skipped);
+		results_sum(&have->clusters, c->clusters);
+		results_sum(&have->ctas, c->ctas);
+		results_sum(&have->events, c->events);
+		results_sum(&have->dropped, c->dropped);
+		results_sum(&have->warp_ops, c->warp_ops);
+		results_sum(&have->gpu_timed, c->gpu_timed);
+		results_sum(&have->gpu_ns, c->gpu_ns);
+		results_sum(&have->explored, c->explored);
+		results_sum(&have->explored_shards, c->explored_shards);
+		results_sum(&have->explored_part, c->explored_part);
+		results_sum(&have->schedules, c->schedules);
+		results_sum(&have->seeds, c->seeds);
 		have->hidden |= c->hidden;
-		have->replayed += c->replayed;
-		have->replay_ctas += c->replay_ctas;
-		have->replayed_ctas += c->replayed_ctas;
+		results_sum(&have->replayed, c->replayed);
+		results_sum(&have->replay_ctas, c->replay_ctas);
+		results_sum(&have->replayed_ctas, c->replayed_ctas);
 		if (!*have->not_replayed)
 			memcpy(have->not_replayed, c->not_replayed, sizeof have->not_replayed);
 		if (have->sites < c->sites)
@@ -486,9 +489,9 @@ void results_add_bank_use(struct results *r, const struct bank_use *u)
 
 		if (!same_place(have->site, u->site))
 			continue;
-		have->accesses += u->accesses;
-		have->wavefronts += u->wavefronts;
-		have->least += u->least;
+		results_sum(&have->accesses, u->accesses);
+		results_sum(&have->wavefronts, u->wavefronts);
+		results_sum(&have->least, u->least);
 		if (have->worst < u->worst)
 			have->worst = u->worst;
 		return;

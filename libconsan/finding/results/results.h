@@ -162,6 +162,9 @@ void results_free(struct results *r);
 bool results_same_bug(const struct finding *a, const struct finding *b);
 uint64_t results_hash_bug(const struct finding *f); /* of what results_same_bug() compares */
 
+/* Adds n to a count; the sum is at most what a file can have. */
+void results_sum(uint64_t *count, uint64_t n);
+
 /* Deep copy; finding_free() the copy. */
 void results_copy_finding(struct finding *to, const struct finding *from);
 
