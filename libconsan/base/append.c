@@ -35,6 +35,8 @@ bool append_open(struct append *a, const char *path, struct consan_err *e)
 	a->dev = st.st_dev;
 	a->ino = st.st_ino;
 	a->path = realpath(path, NULL);
+	if (!a->path) /* the program has another root (folder.h) */
+		a->path = base_strdup(path);
 	a->session = new_session();
 	pthread_mutex_init(&a->lock, NULL);
 	return true;

@@ -83,7 +83,7 @@ char *base_strdup(const char *s)
 
 int base_open(const char *path, int flags, unsigned mode)
 {
-	return base_above_standard(open(path, flags | O_CLOEXEC, mode));
+	return base_above_standard(folder_open(path, flags | O_CLOEXEC, mode));
 }
 
 int base_above_standard(int fd)

@@ -80,6 +80,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "append.h"
 #include "cpu_time.h"
 #include "demangle.h"
+#include "folder.h"
 #include "number_map.h"
 #include "number_set.h"
 #include "pool.h"

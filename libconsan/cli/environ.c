@@ -143,8 +143,10 @@ static bool sees_threads(const struct options *o)
 void set_environment(const struct options *o, const char *lib, const char *dir)
 {
 	struct text words = { 0 }, path = { 0 };
-	char *results = records_folder(dir);
+	char *results = records_folder(dir), run[24];
 	const char *other;
+
+	snprintf(run, sizeof run, "%ld", (long)getppid()); /* this is its child */
 
 	if (o->backend == OPT_BACKEND_GPU) {
 		text_printf(&path, "%s/" INJECTED, lib);
@@ -171,6 +173,7 @@ void set_environment(const struct options *o, const char *lib, const char *dir)
 	options_format(o, &words);
 	setenv(CONSAN_SESSION_ENV, words.at ? words.at : "", 1);
 	setenv("CONSAN_RESULTS", results, 1);
+	setenv("CONSAN_RUN", run, 1);
 	free(results);
 	text_free(&words);
 	text_free(&path);

@@ -5,6 +5,7 @@
  *
  * They may run between fork() or vfork() and exec(): only the stack is used. */
 #include "libconsan/base/base.h"
+#include "makers.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -188,6 +189,8 @@ static int with_ours(const struct start *s, char *const *e)
 {
 	size_t n, bytes = missing(e, &n);
 
+	if (!find(e, "CONSAN_UNWATCHED="))
+		makers_starts(*s->path || !s->argv || !*s->argv ? s->path : *s->argv);
 	if (!n)
 		return s->run(s, e);
 	char *all[length(e) + n + 1], text[bytes + 1];

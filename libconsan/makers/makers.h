@@ -32,6 +32,9 @@ extern consan_frames *_Atomic consan_run_frames;
 extern _Atomic bool consan_run_gluon, consan_run_triton, consan_run_xla;
 void consan_run_on_stack(consan_frames *frames);
 
+/* The process starts a program. */
+void makers_starts(const char *program);
+
 /* What on_NAME() returns if the library or a function of it cannot be found. */
 enum { MAKER_FAILED = 11 };
 

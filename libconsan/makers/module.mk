@@ -1,6 +1,6 @@
 # the library that watches assemblers and linkers of machine code
 MAKERS_SRC = $(addprefix libconsan/makers/, \
-	environ.c exec.c library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
+	environ.c exec.c folder.c library.c nvjitlink.c nvptxcompiler.c nvrtc.c objects.c ptxas.c)
 MAKERS_OBJ = $(MAKERS_SRC:%.c=$(BUILD)/%.o)
 # functions of the C library that exec.c replaces
 MAKERS_STARTS = execve execv execvpe execvp fexecve execveat execl execlp execle posix_spawn posix_spawnp

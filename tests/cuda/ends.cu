@@ -15,7 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <spawn.h>
+#include <sched.h>
+#include <string>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -476,6 +479,31 @@ static void drop_rights()
 		_exit(90);
 }
 
+// Another root, in which nothing is.
+static void change_root()
+{
+	char empty[] = "ends-XXXXXX";
+
+	if (!mkdtemp(empty) || chroot(empty) || rmdir(empty) || chdir("/"))
+		_exit(90);
+}
+
+// Something else is mounted where consan-run has its folder.
+static void change_mounts()
+{
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)
+			|| mount("none", getenv("TMPDIR"), "tmpfs", 0, NULL))
+		_exit(90);
+}
+
+static void remove_working_folder()
+{
+	char empty[] = "ends-XXXXXX";
+
+	if (!mkdtemp(empty) || chdir(empty) || rmdir((std::string("../") + empty).c_str()))
+		_exit(90);
+}
+
 static void shell(const char *command)
 {
 	if (system(command))
@@ -515,6 +543,12 @@ static const struct { const char *name; void (*act)(); } firsts[] = {
 	{ "protect-registered", protect_registered },
 	{ "impossible-sizes", impossible_sizes },
 	{ "drop-rights", drop_rights },
+	{ "change-root", change_root },
+	{ "change-root-later", [] { launch_racy(); change_root(); } },
+	{ "change-root-and-close-all", [] { change_root(); for (int fd = 3; fd < 1024; fd++) close(fd); } },
+	{ "change-mounts", change_mounts },
+	{ "change-mounts-and-start", [] { change_mounts(); execv(self_path, argv_plain); } },
+	{ "working-folder-removed", remove_working_folder },
 	{ "limit-descriptors", [] { limit(RLIMIT_NOFILE, 0); } },
 	{ "limit-sizes", [] { limit(RLIMIT_FSIZE, 0); } },
 	{ "limit-sizes-later", [] { launch_racy(); limit(RLIMIT_FSIZE, 0); } },

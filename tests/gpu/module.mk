@@ -8,7 +8,7 @@ $(BUILD)/tests/gpu/scenarios: tests/gpu/scenarios.c tests/common/shell.h
 	@mkdir -p $(@D)
 	$(V)$(CC) $(CFLAGS_ALL) -o $@ $<
 # a CUDA program that is linked with the driver's library only, and without sanitizers
-$(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/cases/harness/specimen.c libconsan/base/base.c libconsan/base/visible.c \
+$(BUILD)/tests/gpu/specimen: tests/gpu/specimen.c tests/cases/harness/specimen.c libconsan/base/base.c libconsan/base/folder.c libconsan/base/visible.c \
 		tests/cases/harness/specimen.h libconsan/base/base.h
 	@mkdir -p $(@D)
 	$(V)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -I. -isystem $(CUDA_HOME)/include -o $@ $(filter %.c,$^) $(CUDA_LINK)

@@ -55,7 +55,7 @@ void live_close(struct results_live *v, const char *path)
 	char *name = remove ? path_of(path) : NULL;
 
 	if (name)
-		unlink(name);
+		folder_unlink(name);
 	free(name);
 	if (v)
 		munmap(v, sizeof *v);

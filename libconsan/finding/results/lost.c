@@ -21,7 +21,7 @@ void results_lose(const char *path, const char *why)
 	clock_gettime(CLOCK_REALTIME, &now);
 	text_printf(&note, "%.*s%ld-%lld%09ld" RESULTS_LOST, name ? (int)(name - path) + 1 : 0, path, (long)getpid(),
 		(long long)now.tv_sec, now.tv_nsec);
-	if (symlink(*why ? why : "?", note.at))
+	if (folder_symlink(*why ? why : "?", note.at))
 		fprintf(stderr, "consan: the findings of process %ld are lost: %s; nor can %s be created: %s\n",
 			(long)getpid(), why, note.at, strerror(errno));
 	text_free(&note);

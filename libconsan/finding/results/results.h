@@ -89,7 +89,7 @@ void results_close(struct results_writer *w); /* w may be NULL, as below */
 /* No record can be written to `path`: leaves a note in its folder that the findings of this process are lost, and
  * why. That needs neither a descriptor nor room on the disk. */
 void results_lose(const char *path, const char *why);
-#define RESULTS_LOST ".lost" /* the names of these notes end so */
+#define RESULTS_LOST FOLDER_LOST /* the names of these notes end so */
 void results_lost(struct text *to, const char *path); /* appends a line about the note */
 
 /* All are thread-safe, and do nothing if w is NULL. `id` identifies a finding of the process: a

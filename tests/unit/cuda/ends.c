@@ -405,6 +405,30 @@ Test(ends, rights_given_up)
 		"711 directory\n1733 directory\n");
 }
 
+/* A process that changes its root, or what is mounted, before its first call of CUDA. What it starts there is
+ * recorded, too, or missed by the report. */
+Test(ends, other_roots, .timeout = TEST_LIMIT)
+{
+	static const char *const program[] = { "change-root", "change-root-later", "change-mounts",
+		"change-mounts-and-start", "working-folder-removed" };
+	static const char *const backend[] = { "cpu", "gpu-emulated" };
+	char text[400];
+
+	if (script("mkdir $d/r && mount -t tmpfs tmpfs $d/r && umount $d/r && unshare -m chroot / true"))
+		SKIP_TEST("this user cannot mount file systems and change the root");
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(program); i++) {
+		snprintf(text, sizeof text, "mkdir $d/t; export TMPDIR=$d/t; $run --error-exitcode=0 --backend=%s $ends %s; "
+			"s=$?; ls -A $d/t; exit $s", backend[i % 2], program[i / 2]);
+		expect_script(text, CONTINUES, "1 of 1 kernel checked");
+		cr_expect(has(output, "CS102") && !has(output, "INCOMPLETE") && !has(output, "\nconsan-"), "%s\n%s", text, output);
+	}
+	/* without consan's files in the new root, and without a descriptor */
+	expect_script("mkdir $d/r; for f in $(ldd /bin/true | grep -o '/[^ ]*') /bin/true; do "
+		"mkdir -p $d/r/${f%/*}; cp $f $d/r/$f; done; $run --error-exitcode=0 sh -c \"$ends plain; chroot $d/r /bin/true\"",
+		67, "is not recorded: it starts /bin/true, for which another root");
+	cr_expect(has(output, "CS102"), "%s", output);
+}
+
 /* consan-run is killed: no report is there, neither an old one nor a part of one, and recover makes it,
  * while the program runs and afterwards. */
 Test(ends, recover, .timeout = TEST_LIMIT)
