@@ -25,6 +25,8 @@ bool folder_is_held(const struct folder *f);
 
 /* Names of notes end so: what the process with the number at the begin of the name found is lost. */
 #define FOLDER_LOST ".lost"
+/* A number of 32 bits: processes that could not leave one. */
+#define FOLDER_LOST_PAGE ".lost" /* created by consan-run */
 
 /* As open(), symlink() and unlink(), of an absolute path. */
 int folder_open(const char *path, int flags, unsigned mode);

@@ -43,6 +43,24 @@ static bool has_room(const char *dir)
 	return !error;
 }
 
+/* All processes of the run count in it, whatever rights they have then. */
+static bool make_lost(const char *dir)
+{
+	char *folder = records_folder(dir);
+	struct text path = { 0 };
+	bool ok;
+	int fd;
+
+	text_printf(&path, "%s/" FOLDER_LOST_PAGE, folder);
+	fd = open(path.at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	ok = fd >= 0 && !posix_fallocate(fd, 0, sizeof(uint32_t)) && (geteuid() || !fchmod(fd, 0666));
+	if (fd >= 0)
+		close(fd);
+	free(folder);
+	text_free(&path);
+	return ok;
+}
+
 /* What root starts may give up its rights before it records something (su, setpriv, servers). Such processes can
  * create files in a folder in this one. To other users its name is a secret, as they cannot list this one. */
 static bool open_to_others(const char *dir)
@@ -82,7 +100,7 @@ static char *make_in(const char *parent)
 	int error;
 
 	text_printf(&t, "%s/consan-XXXXXX", parent);
-	if (mkdtemp(t.at) && has_room(t.at) && open_to_others(t.at))
+	if (mkdtemp(t.at) && has_room(t.at) && open_to_others(t.at) && make_lost(t.at))
 		return t.at;
 	error = errno;
 	records_remove(t.at);
@@ -170,6 +188,20 @@ static bool list_folder(struct records *r, const char *dir)
 	return d && !closedir(d);
 }
 
+static void read_lost(struct records *r, const char *folder)
+{
+	struct text path = { 0 };
+	int fd;
+
+	text_printf(&path, "%s/" FOLDER_LOST_PAGE, folder);
+	fd = open(path.at, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || read(fd, &r->nlost, sizeof r->nlost) != sizeof r->nlost)
+		r->nlost = 0;
+	if (fd >= 0)
+		close(fd);
+	text_free(&path);
+}
+
 bool records_list(struct records *r, const char *dir)
 {
 	char *folder = records_folder(dir);
@@ -177,6 +209,7 @@ bool records_list(struct records *r, const char *dir)
 
 	if (strcmp(folder, dir))
 		list_folder(r, folder);
+	read_lost(r, folder);
 	free(folder);
 	if (!listed)
 		return false;
@@ -191,6 +224,9 @@ void records_lost(const struct records *r, struct text *unseen)
 {
 	for (size_t i = 0; i < r->lost.n; i++)
 		results_lost(unseen, r->lost.at[i]);
+	if (r->nlost)
+		text_printf(unseen, "what %u process%s found is not recorded, as the program hid or closed the folder of "
+			"records\n", r->nlost, r->nlost == 1 ? "" : "es");
 }
 
 pid_t records_writer(const struct records *r)
@@ -239,6 +275,9 @@ void records_remove(const char *dir)
 		text_printf(&t, "%s/%s", dir, own[i]);
 		unlink(t.at);
 	}
+	t.n = 0;
+	text_printf(&t, "%s/" FOLDER_LOST_PAGE, folder);
+	unlink(t.at);
 	if (strcmp(folder, dir))
 		rmdir(folder);
 	rmdir(dir);

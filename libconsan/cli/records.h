@@ -20,6 +20,7 @@ bool records_odd_path(const char *path);
 struct records {
 	VEC(char *) path; /* of the record files, by name */
 	VEC(char *) lost; /* of the notes of processes that could not record (results_lose()) */
+	uint32_t nlost;   /* processes that could not even leave a note */
 };
 /* False: no such folder. */
 bool records_list(struct records *r, const char *dir);

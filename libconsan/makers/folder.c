@@ -5,13 +5,20 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 extern struct folder FOLDER_HELD;
 __attribute__((visibility("default"))) struct folder FOLDER_HELD = { .fd = -1 };
+
+/* Counts processes that could not even leave a note: in a page of the folder, as a mapping needs neither a path nor
+ * a descriptor. NULL: there is none. */
+extern uint32_t *consan_run_lost;
+__attribute__((visibility("default"))) uint32_t *consan_run_lost;
 
 static char library[4096]; /* the file of this library */
 static char run[24];       /* the process that is consan-run */
@@ -25,6 +32,17 @@ static const char *value_of(char *const *e, const char *name)
 	return NULL;
 }
 
+static void map_lost(void)
+{
+	int fd = FOLDER_HELD.fd < 0 ? -1 : openat(FOLDER_HELD.fd, FOLDER_LOST_PAGE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	void *page = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *consan_run_lost, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		close(fd);
+	if (page != MAP_FAILED)
+		consan_run_lost = page;
+}
+
 __attribute__((constructor)) static void hold(int argc, char **argv, char **environment)
 {
 	const char *path = value_of(environment, "CONSAN_RESULTS="), *of = value_of(environment, "CONSAN_RUN=");
@@ -36,6 +54,7 @@ __attribute__((constructor)) static void hold(int argc, char **argv, char **envi
 		return;
 	snprintf(run, sizeof run, "%s", of ? of : "");
 	folder_hold(&FOLDER_HELD, path, of);
+	map_lost();
 	holder = getpid();
 	if (dladdr((void *)(intptr_t)hold, &self))
 		snprintf(library, sizeof library, "%s", self.dli_fname);

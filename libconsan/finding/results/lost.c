@@ -3,6 +3,7 @@
 #include "libconsan/base/base.h"
 #include "results.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,15 @@
 #include <unistd.h>
 
 #define WHY_BYTES 400
+
+/* The makers library has it (makers/folder.c). */
+static void count_lost(void)
+{
+	uint32_t *const *page = dlsym(RTLD_DEFAULT, "consan_run_lost");
+
+	if (page && *page)
+		__atomic_add_fetch(*page, 1, __ATOMIC_RELAXED);
+}
 
 /* A link that leads nowhere holds the text: only to create it needs no descriptor. */
 void results_lose(const char *path, const char *why)
@@ -21,9 +31,11 @@ void results_lose(const char *path, const char *why)
 	clock_gettime(CLOCK_REALTIME, &now);
 	text_printf(&note, "%.*s%ld-%lld%09ld" RESULTS_LOST, name ? (int)(name - path) + 1 : 0, path, (long)getpid(),
 		(long long)now.tv_sec, now.tv_nsec);
-	if (folder_symlink(*why ? why : "?", note.at))
+	if (folder_symlink(*why ? why : "?", note.at)) {
 		fprintf(stderr, "consan: the findings of process %ld are lost: %s; nor can %s be created: %s\n",
 			(long)getpid(), why, note.at, strerror(errno));
+		count_lost();
+	}
 	text_free(&note);
 }
 

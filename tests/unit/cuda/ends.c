@@ -422,7 +422,11 @@ Test(ends, other_roots, .timeout = TEST_LIMIT)
 		expect_script(text, CONTINUES, "1 of 1 kernel checked");
 		cr_expect(has(output, "CS102") && !has(output, "INCOMPLETE") && !has(output, "\nconsan-"), "%s\n%s", text, output);
 	}
-	/* without consan's files in the new root, and without a descriptor */
+	/* without a descriptor; and without consan's files in the new root */
+	expect_script("mkdir $d/t; export TMPDIR=$d/t; $run --error-exitcode=0 sh -c \"$ends plain; $ends "
+		"change-root-and-close-all; ls -A $d/t; exit 0\"; s=$?; ls -A $d/t; exit $s", 67,
+		"what 1 process found is not recorded");
+	cr_expect(has(output, "CS102") && has(output, "NOT CHECKED"), "%s", output);
 	expect_script("mkdir $d/r; for f in $(ldd /bin/true | grep -o '/[^ ]*') /bin/true; do "
 		"mkdir -p $d/r/${f%/*}; cp $f $d/r/$f; done; $run --error-exitcode=0 sh -c \"$ends plain; chroot $d/r /bin/true\"",
 		67, "is not recorded: it starts /bin/true, for which another root");
