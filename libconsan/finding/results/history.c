@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits for reading a file; further elements are ignored. */
+/* Limits for reading a file; further elements are ignored. Recorders write fewer: for the rows of a file that
+ * are small, memory stays in proportion, and so does the time of what compares all buffers. */
 #define MAX_STEPS 200000u
-#define MAX_ROWS 4096u
+#define MAX_MBARRIERS 512u
+#define MAX_BUFFERS 256u
 
 static const char *const buffer_kind[] = {
 	[BUFFER_VARIABLE] = "variable", [BUFFER_DYNAMIC] = "dynamic", [BUFFER_STAGE] = "stage",
@@ -287,11 +289,11 @@ struct history *rj_history(const json_t *o, const struct rj_known *k)
 		h->side[i] = j && at_step >= 0 && at_step < (json_int_t)h->nsteps
 			? (int32_t)at_step : -1;
 	}
-	h->mbarrier = base_alloc((rows(mbarriers, MAX_ROWS) + 1) * sizeof *h->mbarrier);
-	for (size_t i = 0; i < rows(mbarriers, MAX_ROWS); i++)
+	h->mbarrier = base_alloc((rows(mbarriers, MAX_MBARRIERS) + 1) * sizeof *h->mbarrier);
+	for (size_t i = 0; i < rows(mbarriers, MAX_MBARRIERS); i++)
 		get_mbarrier(json_array_get(mbarriers, i), &h->mbarrier[h->nmbarriers++]);
-	h->buffer = base_alloc((rows(buffers, MAX_ROWS) + 1) * sizeof *h->buffer);
-	for (size_t i = 0; i < rows(buffers, MAX_ROWS); i++)
+	h->buffer = base_alloc((rows(buffers, MAX_BUFFERS) + 1) * sizeof *h->buffer);
+	for (size_t i = 0; i < rows(buffers, MAX_BUFFERS); i++)
 		get_buffer(json_array_get(buffers, i), &sites, &h->buffer[h->nbuffers++]);
 	free(sites.id);
 	return h;

@@ -341,6 +341,36 @@ json_t *rj_from_finding(const struct finding *f, struct rj_sites *t)
 	return o;
 }
 
+static bool is_waiter(const json_t *w)
+{
+	return json_is_object(json_object_get(w, "who")) && json_is_object(json_object_get(w, "on"));
+}
+
+#define MAX_WAITERS 16384u /* the threads of a cluster; further ones are ignored */
+
+/* They are large: what lacks their parts takes no memory. */
+static void get_waiters(const json_t *waiters, const struct rj_known *k, struct finding *f)
+{
+	unsigned n = 0;
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach(waiters, i, w)
+		n += is_waiter(w) && n < MAX_WAITERS;
+	if (n)
+		f->waiter = base_alloc(n * sizeof *f->waiter);
+	json_array_foreach(waiters, i, w) {
+		struct finding_waiter *to;
+
+		if (!is_waiter(w) || f->nwaiters == n)
+			continue;
+		to = &f->waiter[f->nwaiters++];
+		get_side(json_object_get(w, "who"), k, &to->who);
+		get_barrier(json_object_get(w, "on"), &to->on);
+		get_text(w, "text", to->text, sizeof to->text);
+	}
+}
+
 bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 {
 	const json_t *sides = json_object_get(o, "sides");
@@ -368,16 +398,7 @@ bool rj_finding(const json_t *o, const struct rj_known *k, struct finding *f)
 	get_text(o, "hint", f->hint, sizeof f->hint);
 	get_edit(json_object_get(o, "edit"), k, &f->edit);
 	get_edit(json_object_get(json_object_get(o, "edit"), "also"), k, &f->also);
-	f->nwaiters = (unsigned)json_array_size(waiters);
-	if (f->nwaiters)
-		f->waiter = base_alloc(f->nwaiters * sizeof *f->waiter);
-	for (unsigned i = 0; i < f->nwaiters; i++) {
-		const json_t *w = json_array_get(waiters, i);
-
-		get_side(json_object_get(w, "who"), k, &f->waiter[i].who);
-		get_barrier(json_object_get(w, "on"), &f->waiter[i].on);
-		get_text(w, "text", f->waiter[i].text, sizeof f->waiter[i].text);
-	}
+	get_waiters(waiters, k, f);
 	f->history = rj_history(json_object_get(o, "history"), k);
 	f->folded = (unsigned)rj_number(o, "folded");
 	f->seen = rj_number(o, "seen");

@@ -1,5 +1,6 @@
 /* Tests of numbers in reports and records that come from elsewhere (finding/results/numbers.def): refused, or
  * counts that stay at the most that a file can have. */
+#include "libconsan/finding/history.h"
 #include "libconsan/finding/results/results.h"
 #include "tests/common/find.h"
 
@@ -163,5 +164,36 @@ Test(numbers, sums)
 	cr_expect_eq(r.bank.at[0].accesses, INT64_MAX);
 	cr_expect_eq(r.bank.at[0].wavefronts, 15);
 	cr_expect_leq(r.bank.at[0].least, r.bank.at[0].wavefronts);
+	results_free(&r);
+}
+
+/* Lists that are longer than what consan writes take memory and time in proportion to the file. */
+Test(numbers, of_elements)
+{
+	struct results r = { 0 };
+	struct consan_err e = { 0 };
+	struct text t = { 0 };
+
+	text_printf(&t, "{\"consan_report\": 2, \"coverage\": [], \"findings\": [{\"rule\": \"CS702\", \"seen\": 1, "
+		"\"waiters\": [{\"who\": {}, \"on\": {}}");
+	for (unsigned i = 0; i < 100000; i++)
+		text_printf(&t, ",{}");
+	for (unsigned i = 0; i < 20000; i++)
+		text_printf(&t, ",{\"who\":{},\"on\":{}}");
+	text_printf(&t, "], \"history\": {\"mbarriers\": [{}");
+	for (unsigned i = 0; i < 10000; i++)
+		text_printf(&t, ",{}");
+	text_printf(&t, "], \"buffers\": [{}");
+	for (unsigned i = 0; i < 10000; i++)
+		text_printf(&t, ",{\"kind\":\"stage\"}");
+	text_printf(&t, "]}}]}");
+	put(t.at);
+	text_free(&t);
+	cr_assert(results_load(&r, path, &e), "%s", e.text);
+	results_finish(&r);
+	cr_assert_eq(r.finding.n, 1);
+	cr_expect_eq(r.finding.at[0].nwaiters, 16384); /* a cluster has no more threads */
+	cr_expect_eq(r.finding.at[0].history->nmbarriers, 512);
+	cr_expect_eq(r.finding.at[0].history->nbuffers, 256);
 	results_free(&r);
 }
