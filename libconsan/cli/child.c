@@ -22,7 +22,7 @@
 static volatile sig_atomic_t child;       /* 0: it has ended */
 static volatile sig_atomic_t interrupted; /* a signal came when it had ended */
 static bool was_closed[STDERR_FILENO + 1];
-static struct sigaction old_pipe, old_child;
+static struct sigaction old_pipe, old_size, old_child;
 
 void open_standard(void)
 {
@@ -31,6 +31,7 @@ void open_standard(void)
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		was_closed[fd] = fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) == fd;
 	sigaction(SIGPIPE, &ignore, &old_pipe);
+	sigaction(SIGXFSZ, &ignore, &old_size); /* what exceeds a limit is not written, and a message says so */
 	sigaction(SIGCHLD, &by_default, &old_child); /* else the program leaves no status */
 }
 
@@ -64,6 +65,7 @@ static void run_child(const struct program *p, int exec_failed, const sigset_t *
 
 	set_environment(p->options, p->lib, p->dir);
 	sigaction(SIGPIPE, &old_pipe, NULL);
+	sigaction(SIGXFSZ, &old_size, NULL);
 	sigaction(SIGCHLD, &old_child, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)

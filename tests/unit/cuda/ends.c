@@ -328,6 +328,18 @@ Test(ends, ignored_signals)
 	expect_script("trap '' CHLD PIPE; exec $run --error-exitcode=0 $ends plain", CONTINUES, "CS102");
 }
 
+/* consan-run itself may write no files, or small ones only. */
+Test(ends, limits_of_consan_run, .timeout = TEST_LIMIT)
+{
+	expect_script("mkdir $d/t; export TMPDIR=$d/t; (ulimit -f 0; $run $ends plain); s=$?; ls -A $d/t; exit $s", 70,
+		"File too large");
+	cr_expect_not(has(output, "\nconsan-"), "%s", output);
+	expect_script("mkdir $d/t; export TMPDIR=$d/t; (ulimit -f 600; $run --error-exitcode=0 --report=$d/r.html $ends "
+		"impossible-sizes; s=$?; dd if=/dev/zero of=$d/x bs=1k count=301 2>/dev/null; echo program $?; exit $s); s=$?; "
+		"ls -A $d/t; exit $s", CONTINUES, "1 of 1 kernel checked");
+	cr_expect(has(output, "program 153") && !has(output, "\nconsan-"), "%s", output);
+}
+
 /* No process reads what consan-run prints; its standard descriptors are closed. */
 Test(ends, without_readers, .timeout = TEST_LIMIT)
 {
