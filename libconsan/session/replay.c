@@ -35,9 +35,12 @@ bool consan_report(const struct options *o, const char *const *record, size_t nr
 	struct results r = { 0 };
 	bool ok = true;
 
-	for (size_t i = 0; i < nrecords; i++)
-		if (!access(record[i], F_OK))
-			ok = results_read(&r, record[i], e) && ok;
+	for (size_t i = 0; i < nrecords; i++) {
+		if (access(record[i], F_OK) || results_read(&r, record[i], e))
+			continue;
+		ok = false;
+		results_add_remark(&r, RESULT_REMARK_not_seen, e->text);
+	}
 	if (resolve)
 		results_map_hosts(&r, resolve, user);
 	return write_reports(&r, o, only, program, exit_status, e) && ok;

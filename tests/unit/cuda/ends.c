@@ -403,6 +403,14 @@ Test(ends, records_that_cannot_be_written, .timeout = TEST_LIMIT)
 	}
 }
 
+/* Records that consan-run cannot read, as they are of another version. */
+Test(ends, unreadable_records, .timeout = TEST_LIMIT)
+{
+	expect_script("$run --error-exitcode=0 --report=$d/r.json sh -c \"$ends plain; echo '{\\\"consan\\\": 999}' "
+		">\\$CONSAN_RESULTS/9.jsonl\"; s=$?; grep -c not_seen $d/r.json; exit $s", 67, "NOT CHECKED: what was not seen");
+	cr_expect(has(output, "CS102") && has(output, "newer consan") && has(output, "\n1\n"), "%s", output);
+}
+
 /* A process that gives up root's rights before its first call of CUDA. */
 Test(ends, rights_given_up)
 {
