@@ -1,5 +1,5 @@
 #!/bin/bash
-# faults.sh BUILD MOST: lets each allocation and each I/O call of consan fail once, in five uses of it; at
+# faults.sh BUILD MOST: lets each allocation and each I/O call of consan fail once, in seven uses of it; at
 # most MOST calls of each use, evenly spread (0: all). A use with a failed call must end by itself, by no
 # signal, and either as without the fault or with a message and status 64, 67, 70 or, from consan-run
 # alone, 126; never with the status of a clean run.
@@ -16,6 +16,8 @@ buggy="--rows=64 --bug=no_syncwarp"
 # what every use writes: $out is a fresh folder
 use_replay() { "$consan" replay --report="$out/r.json" "$tmp/saved" --bank-conflicts; }
 use_report() { "$consan" report --to=html "$tmp/ring.json" >"$out/r.html"; }
+use_merge() { "$consan" merge --report="$out/r.json" "$tmp/ring.json" "$tmp/ring.json" >/dev/null; }
+use_recover() { cp -r "$tmp/orphans" "$out/orphans"; "$consan" recover --report="$out/r.json" "$out/orphans"; }
 use_suppress() { "$consan" suppress --rule="$rule" --reason=x "$tmp/ring.json" >"$out/s.txt"; }
 use_dump() { "$consan" dump "$tmp/saved" >"$out/dump.txt"; }
 use_run() { "$run" --jobs=2 --report="$out/r.json" --save="$out/saved" "$ring" $buggy >/dev/null; }
@@ -31,7 +33,8 @@ try() { # USE: sets rc and err
 # Of a run that ends as ever, the report is whole.
 whole() { # USE
 	case $1 in
-	replay|run) grep -qs '"rule"' "$out/r.json" && grep -q "SUMMARY consan" "$err";;
+	replay|run|recover) grep -qs '"rule"' "$out/r.json" && grep -q "SUMMARY consan" "$err";;
+	merge) grep -qs '"rule"' "$out/r.json";;
 	report) grep -q '</html>' "$out/r.html";;
 	suppress) grep -q reason: "$out/s.txt";;
 	dump) grep -q CTA_BEGIN "$out/dump.txt";;
@@ -46,9 +49,12 @@ wrong() {
 
 export build ring run consan buggy tmp out
 "$run" --quiet --log-file=/dev/null --save="$tmp/saved" --report="$tmp/ring.json" "$ring" $buggy >/dev/null
+# records whose consan-run was killed
+(TMPDIR=$tmp "$run" --quiet --log-file=/dev/null sh -c "$ring $buggy >/dev/null; kill -9 \$PPID"; true) 2>/dev/null
+mv "$tmp"/consan-* "$tmp/orphans"
 rule=$(grep -o "\"rule\": *\"CS[0-9]*" "$tmp/ring.json" | head -n 1 | grep -o "CS[0-9]*")
 export rule
-for use in ${FAULT_USES:-replay report suppress dump run}; do
+for use in ${FAULT_USES:-replay report merge recover suppress dump run}; do
 	rm -f "$tmp/calls"
 	export FAULT_CALLS=$tmp/calls out=$tmp/out
 	unset FAULT_AT FAULT_LOG
