@@ -427,7 +427,11 @@ static int *registered;
 
 static void register_page()
 {
-	registered = (int *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	// where nothing else is mapped when it is unmapped
+	registered = (int *)mmap((void *)0x300000000000, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS
+		| MAP_FIXED_NOREPLACE, -1, 0);
+	if (registered == MAP_FAILED)
+		_exit(90);
 	OK(cudaHostRegister(registered, 4096, 0));
 	quick<<<1, 32>>>(registered);
 	OK(cudaDeviceSynchronize());
