@@ -147,7 +147,7 @@ bool live_read(const char *path, struct live_left *to)
 {
 	struct results_live v = { 0 };
 	char *name = path_of(path);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a pipe would be waited for */
 	const bool whole = fd >= 0 && read(fd, &v, sizeof v) == sizeof v && v.magic == MAGIC;
 
 	free(name);
