@@ -84,6 +84,7 @@ void vec_grow_zero(void **at, size_t *cap, size_t want, size_t size);
 #include "number_map.h"
 #include "number_set.h"
 #include "pool.h"
+#include "own_thread.h"
 #include "progress.h"
 #include "sha256.h"
 #include "similar.h"

@@ -1,5 +1,6 @@
 /* pool: see pool.h. One lock protects all of it. */
 #include "pool.h"
+#include "own_thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -29,6 +30,7 @@ static struct pool_task *dequeue(unsigned k)
 static void *worker(void *unused)
 {
 	(void)unused;
+	own_thread_begin();
 	__atomic_fetch_add(&pool.arrived, 1, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&pool.lock);
 	for (;;) {
@@ -91,6 +93,7 @@ static void reset_in_child(void)
 	pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	pool.queued = pool.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	pool.nqueue = pool.workers = pool.arrived = 0;
+	own_threads_forget();
 }
 
 static void watch_forks(void)

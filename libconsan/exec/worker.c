@@ -28,7 +28,9 @@ static const int own_fault[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
 
 static void *thread_main(void *arg)
 {
+	own_thread_begin();
 	worker_run(arg);
+	own_thread_end();
 	return NULL;
 }
 
