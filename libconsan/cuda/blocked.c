@@ -7,6 +7,7 @@
  * Threads are looked at one after the other. If all were blocked, twice, and none has run in between, they
  * were so at the same time. */
 #include "queue.h"
+#include "limits.h"
 
 #include <dirent.h>
 #include <linux/futex.h>
@@ -20,7 +21,7 @@ struct seen { uint64_t tid, switches; }; /* without padding: compared as bytes *
 struct threads { VEC(struct seen) all; };
 
 /* The text of a file of a thread, at most n - 1 bytes. */
-static bool read_file(pid_t tid, const char *name, char *to, size_t n)
+bool thread_file(pid_t tid, const char *name, char *to, size_t n)
 {
 	char path[64];
 	FILE *f;
@@ -36,7 +37,7 @@ static bool read_file(pid_t tid, const char *name, char *to, size_t n)
 	return is;
 }
 
-static bool is_ours(pid_t tid)
+bool thread_waits(pid_t tid)
 {
 	for (size_t i = 0; i < queue.ours.n; i++)
 		if (queue.ours.at[i] == tid)
@@ -44,19 +45,14 @@ static bool is_ours(pid_t tid)
 	return false;
 }
 
-/* How often it has run; 0: not known. *runs: it runs now, or is ready to. */
-static uint64_t switches_of(pid_t tid, bool *runs)
+uint64_t thread_switches(pid_t tid)
 {
 	static const char *const field[] = { "\nvoluntary_ctxt_switches:", "\nnonvoluntary_ctxt_switches:" };
-	const char *state;
 	char text[4096];
 	uint64_t n = 0;
 
-	*runs = true;
-	if (!read_file(tid, "status", text, sizeof text))
+	if (!thread_file(tid, "status", text, sizeof text))
 		return 0;
-	state = strstr(text, "\nState:\t");
-	*runs = !state || state[8] == 'R';
 	for (size_t i = 0; i < ARRAY_SIZE(field); i++) {
 		const char *at = strstr(text, field[i]);
 
@@ -82,7 +78,7 @@ static bool is_blocked(const struct threads *t, pid_t tid)
 	unsigned long long number, a[4];
 	char text[256];
 
-	if (!read_file(tid, "syscall", text, sizeof text)
+	if (!thread_file(tid, "syscall", text, sizeof text)
 			|| sscanf(text, "%llu %llx %llx %llx %llx", &number, &a[0], &a[1], &a[2], &a[3]) != 5)
 		return false;
 	if (number != SYS_futex || a[3] || a[0] - lock < sizeof queue.lock)
@@ -112,11 +108,10 @@ static bool all_blocked(struct threads *t)
 	list(t);
 	for (size_t i = 0; i < t->all.n; i++) {
 		struct seen *s = &t->all.at[i];
-		bool runs;
 
-		if (is_ours((pid_t)s->tid))
+		if (own_thread((int)s->tid) || thread_waits((pid_t)s->tid))
 			continue;
-		s->switches = switches_of((pid_t)s->tid, &runs);
+		s->switches = thread_switches((pid_t)s->tid);
 		if (!s->switches || !is_blocked(t, (pid_t)s->tid))
 			return false;
 	}
@@ -134,67 +129,7 @@ bool program_blocked(void)
 	return blocked;
 }
 
-/* ---- threads that do not run while something else does ---- */
-
-static bool is_trying(pid_t tid)
-{
-	for (size_t i = 0; i < queue.trying.n; i++)
-		if (queue.trying.at[i] == tid)
-			return true;
-	return false;
-}
-
-enum { MOST_THREADS = 32 };      /* that are looked at */
-static struct threads asleep;    /* since program_runs() */
-
-/* sleep: NULL, or receives those that do not run. */
-static bool any_runs(struct threads *sleep)
-{
-	struct threads all = { 0 };
-	bool runs = false;
-
-	if (program_threads() - (long)queue.trying.n <= 0)
-		return false;
-	list(&all);
-	for (size_t i = 0; i < all.all.n && !runs; i++) {
-		struct seen *s = &all.all.at[i];
-
-		if (is_ours((pid_t)s->tid) || is_trying((pid_t)s->tid))
-			continue;
-		s->switches = switches_of((pid_t)s->tid, &runs);
-		runs |= !s->switches || i > MOST_THREADS;
-		if (sleep)
-			vec_push(&sleep->all, *s);
-	}
-	vec_free(&all.all);
-	return runs;
-}
-
-bool program_runs(void)
-{
-	asleep.all.n = 0;
-	return any_runs(&asleep);
-}
-
-bool program_runs_now(void)
-{
-	return any_runs(NULL);
-}
-
-bool program_ran(void)
-{
-	bool ran = false, runs;
-
-	for (size_t i = 0; i < asleep.all.n && !ran; i++)
-		ran = switches_of((pid_t)asleep.all.at[i].tid, &runs) != asleep.all.at[i].switches || runs;
-	asleep.all.n = 0;
-	return ran;
-}
-
 /* ---- what the engine asks ---- */
-
-#define PATIENCE 20.0            /* seconds without progress until it is reported */
-#define LOOK 0.1                 /* seconds between two looks at what the threads do */
 
 long program_threads(void)
 {
@@ -202,7 +137,7 @@ long program_threads(void)
 
 	if (stat("/proc/self/task", &s)) /* a link for each thread, and two */
 		return 0;
-	return (long)s.st_nlink - 2 - (long)(queue.threads + queue.waiting + pool_workers());
+	return (long)s.st_nlink - 2 - (long)(queue.threads + queue.waiting + own_threads());
 }
 
 bool program_may_act(void)
@@ -212,11 +147,11 @@ bool program_may_act(void)
 
 	if (queue.ends)
 		return false;
-	if (!queue.waiting || queue.trying.n || wait_is_over() || ipc_any())
+	if (!queue.waiting || host_held() || wait_is_over() || ipc_any())
 		return true;
 	if (program_threads() <= 0 || blocked_at > queue.moved)
 		return false; /* so it stays until one of ours makes progress */
-	if (now - queue.moved < LOOK || now - looked < LOOK)
+	if (now - queue.moved < TURN || now - looked < TURN)
 		return true;
 	looked = now;
 	if (!program_blocked())
@@ -234,7 +169,7 @@ bool program_out_of_time(void)
 		return false;
 	if (limit > 0 && idle > limit)
 		return true;
-	if (idle > PATIENCE && !reported) {
+	if (idle > NO_PROGRESS && !reported) {
 		reported = true;
 		deadlock_report(false, idle);
 	}

@@ -3,16 +3,8 @@
  * Tasks run when the host waits (host_wait.c) or a running grid is suspended (suspend.c). If no task can
  * run, the host may still change memory or issue an operation; if it cannot, that is a deadlock. */
 #include "engine.h"
+#include "limits.h"
 
-#define RETRY_MOST 0.02 /* seconds until suspended grids look again for what the host did, at most */
-#define LOOK 0.05       /* seconds until a wait looks whether a handler wants to leave it */
-#define HOST_LOOK 0.1   /* seconds until it is looked whether the host may still act, if its accesses are seen */
-#define FUNCTION_ALONE 0.02 /* seconds that a host function runs alone, at most: what it accesses is seen then */
-
-#define HOST_FIRST 0.02 /* seconds that a grid waits for threads of the program that run, at most ... */
-#define MOST_VAIN 16    /* ... but not any more, if it did so often */
-
-static struct { double since; unsigned vain; } first; /* of wait_for_threads() */
 static uint64_t rng;
 static double retry; /* seconds until they look; each time twice as long */
 
@@ -103,29 +95,15 @@ void engine_idle(void)
 	guard_idle();
 }
 
-/* If other threads of the program run, which may access memory of operations, the task waits for a moment until they
- * do, or sleep: accesses while it runs are not seen. Not if that was in vain often. False: it need not wait. */
-static bool wait_for_threads(const struct task *t)
+/* Threads of the program that run may access memory of operations: the task waits until they are held, or asleep.
+ * False: it need not wait. */
+static bool wait_for_threads(void)
 {
-	const double now = progress_seconds();
 	struct timespec until;
 
-	if (t->op.kind != OP_LAUNCH || first.vain == MOST_VAIN || !guard_is_idle() || !host_is_seen()
-			|| host_is_quiet())
+	if (!guard_is_idle() || !host_is_seen() || host_is_settled(true))
 		return false;
-	if (!program_runs()) {
-		first.since = 0;
-		first.vain = 0;
-		return false;
-	}
-	if (!first.since)
-		first.since = now;
-	if (now - first.since > HOST_FIRST) {
-		first.since = 0;
-		first.vain++;
-		return false;
-	}
-	until = deadline_in(HOST_FIRST / 10);
+	until = deadline_in(RETRY);
 	pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
 	return true;
 }
@@ -157,13 +135,6 @@ void engine_dispatch(struct task *t, const void *me)
 
 /* ---- nothing can run ---- */
 
-bool host_is_quiet(void)
-{
-	const double last = queue.accessed > queue.moved ? queue.accessed : queue.moved;
-
-	return progress_seconds() - last > (guard_written() ? HOST_WROTE : HOST_SEEN);
-}
-
 bool host_may_act(void)
 {
 	return program_may_act() && !program_out_of_time();
@@ -179,11 +150,16 @@ bool pass_time(void)
 	return any;
 }
 
-/* If the accesses of the host are seen, its next one lets suspended grids look. */
+/* May grids that are suspended find something new? If the accesses of the host are seen, one that may wait for them
+ * lets them look (guard_fault.c); else it has written, and neither runs nor comes to us any more. */
+static bool host_may_have_acted(void)
+{
+	return !host_is_seen() || (guard_written() && host_is_settled(true)) || host_is_settled(false);
+}
+
 static void wait_for_host(void)
 {
 	struct timespec until;
-	bool seen;
 
 	if (!host_may_act()) {
 		if (pass_time())
@@ -195,18 +171,16 @@ static void wait_for_host(void)
 		return;
 	}
 	engine_idle();
-	seen = host_is_seen();
-	until = deadline_in(seen ? HOST_LOOK : retry);
-	retry = retry * 2 < RETRY_MOST ? retry * 2 : RETRY_MOST;
-	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until)
-			&& (!seen || host_is_quiet()))
+	until = deadline_in(host_is_seen() ? TURN : retry);
+	retry = retry * 2 < TURN ? retry * 2 : TURN;
+	if (pthread_cond_timedwait(&queue.changed, &queue.lock, &until) && host_may_have_acted())
 		queue.epoch++;
 }
 
 /* Waits until something has run; until NULL: however long it takes. False: it is past that time. */
 static bool wait_for_task(const struct timespec *until)
 {
-	const struct timespec look = deadline_in(LOOK);
+	const struct timespec look = deadline_in(TURN);
 
 	return !pthread_cond_timedwait(&queue.changed, &queue.lock, until ? until : &look) || !until;
 }
@@ -214,7 +188,7 @@ static bool wait_for_task(const struct timespec *until)
 /* Lets a host function that has just begun run alone for a moment. False: there is none. */
 static bool wait_for_function(void)
 {
-	const double left = queue.function_since + FUNCTION_ALONE - progress_seconds();
+	const double left = queue.function_since + TURN - progress_seconds();
 	struct timespec until;
 
 	if (!queue.functions || left <= 0)
@@ -232,7 +206,7 @@ static bool may_dispatch(void)
 		return true;
 	if (wait_is_over())
 		return false; /* the host goes on at once */
-	return queue.waiting || queue.trying.n || !host_is_seen() || host_is_quiet();
+	return queue.waiting || queue.trying || !host_is_seen() || host_is_settled(false);
 }
 
 bool engine_step(const void *me, enum wait_mode mode, const struct timespec *until)
@@ -240,7 +214,7 @@ bool engine_step(const void *me, enum wait_mode mode, const struct timespec *unt
 	const bool may = me || mode == WAIT_QUERY || may_dispatch();
 	struct task *t = queue.busy || !may ? NULL : engine_pick();
 
-	if (t && t->op.kind != OP_HOST && (wait_for_function() || wait_for_threads(t)))
+	if (t && t->op.kind != OP_HOST && (wait_for_function() || wait_for_threads()))
 		return true;
 	if (t && mode == WAIT_QUERY && t->op.kind == OP_LAUNCH && t->state == TASK_QUEUED && is_waited_for(t)) {
 		pthread_cond_broadcast(&queue.changed); /* that thread runs it */

@@ -7,12 +7,6 @@
 
 #include <time.h>
 
-#define RETRY 0.0005 /* seconds until suspended grids look for what the host did */
-#define HOST_SEEN 1  /* seconds without a call, or an access that is seen, until what is queued runs, or suspended
-			grids look, although the host cannot wait for that without one */
-
-#define HOST_WROTE 0.2 /* ... if it has written memory since suspended grids have looked */
-
 /* ---- engine.c ---- */
 
 struct timespec deadline_in(double seconds);
@@ -34,8 +28,6 @@ bool engine_step(const void *me, enum wait_mode mode, const struct timespec *unt
 bool pass_time(void);
 /* Does the host change memory, or wait for it to change, only by accesses that are seen? */
 bool host_is_seen(void);
-/* Has it done nothing of that for so long that what is queued, or suspended, goes on beside it? */
-bool host_is_quiet(void);
 /* Nothing can run without the host. */
 void engine_idle(void);
 /* Does a thread of the host wait for the task, which can run it? */

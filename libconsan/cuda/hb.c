@@ -105,8 +105,11 @@ void hb_begin(void)
 		return;
 	order_begin(hb());
 	begun = true;
-	if (delays++ < DELAYS)
-		nanosleep(&(struct timespec){ .tv_nsec = DELAY }, NULL);
+	if (delays++ >= DELAYS)
+		return;
+	host_enter();
+	nanosleep(&(struct timespec){ .tv_nsec = DELAY }, NULL);
+	engine_exit();
 }
 
 void hb_released(const void *at)

@@ -3,24 +3,12 @@
  * If the host does not call us for a while although there is work, a background thread runs it: the host
  * may look at memory until it changes. */
 #include "engine.h"
+#include "limits.h"
 
 #include <unistd.h>
 
 enum { MOST_TASKS = 1024 };             /* a GPU's queues are of this size, too */
 #define MOST_BYTES ((size_t)256 << 20)  /* of staged memory */
-#define HOST_IDLE 0.02                  /* seconds without a call until the background thread runs tasks; HOST_SEEN */
-#define IDLE_ROUNDS 100                 /* rounds without work until it sleeps */
-
-/* Seconds for what is queued when the process ends, or unloads its kernels: they may wait for the host */
-#define END_LIMIT 5.0
-#define MOVES 1.0 /* seconds within which work that goes on makes progress */
-/* Seconds of work that a query, or an access of the host to guarded memory, waits for a grid to end: it may
- * wait for the host in a loop that has effects. On a busy machine these take longer on the clock; the second
- * limit is for what does no work and is not known to wait, as a printf() to a pipe that is full. */
-#define QUERY_LIMIT 2.0
-#define QUERY_BESIDE 0.25   /* ... if another thread waits for it anyway */
-#define QUERY_MOST 60.0     /* ... of the clock, if it goes on */
-#define STILL_MOVES 0.001   /* seconds of processor time in MOVES; threads that only wait use less */
 
 static struct {
 	bool started;
@@ -34,13 +22,17 @@ static int lock(void)
 {
 	int cancel;
 
+	host_enter();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&queue.lock);
 	return cancel;
 }
 
+/* The thread goes on in the program. */
 static void unlock(int cancel)
 {
+	host_hold();
+	host_leave();
 	pthread_mutex_unlock(&queue.lock);
 	pthread_setcancelstate(cancel, NULL);
 }
@@ -64,7 +56,7 @@ static bool reached(const struct goal *g)
 	return true;
 }
 
-static _Thread_local unsigned trying; /* how often this thread is counted in queue.trying */
+static _Thread_local bool trying; /* this thread is counted in queue.trying */
 static VEC(const struct goal *) waits; /* of threads of the host; under the lock */
 
 bool is_waited_for(const struct task *t)
@@ -101,32 +93,16 @@ static void mark_needed(const struct goal *g, const void *me)
 			mark(t, me);
 }
 
-static void begin_try(void)
-{
-	if (trying++)
-		return;
-	vec_push(&queue.trying, gettid());
-	pthread_cond_broadcast(&queue.changed);
-}
-
-static void end_try(void)
-{
-	size_t i = queue.trying.n;
-
-	if (--trying)
-		return;
-	while (i-- > 0 && queue.trying.at[i] != gettid())
-		;
-	queue.trying.at[i] = queue.trying.at[--queue.trying.n];
-}
-
 static void begin_wait(const struct goal *g, enum wait_mode mode)
 {
 	if (mode == WAIT_QUERY) {
-		begin_try();
+		trying = true;
+		queue.trying++;
+		pthread_cond_broadcast(&queue.changed);
 		return;
 	}
 	vec_push(&queue.ours, gettid());
+	host_leave();
 	queue.waiting++;
 	vec_push(&waits, g);
 }
@@ -137,9 +113,11 @@ static void end_wait(const struct goal *g, enum wait_mode mode)
 	size_t i = queue.ours.n, k = waits.n;
 
 	if (mode == WAIT_QUERY) {
-		end_try();
+		trying = false;
+		queue.trying--;
 		return;
 	}
+	host_enter();
 	while (k-- > 0 && waits.at[k] != g)
 		;
 	waits.at[k] = waits.at[--waits.n];
@@ -166,8 +144,8 @@ static void run_in_copy(void *user)
 
 	queue.copying = false;
 	queue.ours.n = 0;
-	queue.waiting = trying = 0;
-	queue.trying.n = 0;
+	queue.waiting = queue.trying = 0;
+	trying = false;
 	waits.n = 0;
 	forget_workers();
 	pthread_cond_init(&queue.changed, NULL);
@@ -188,20 +166,14 @@ static void explore(const struct goal *g)
 	queue.copying = false;
 }
 
-/* What an access of the host races with is known only when the running grid has ended. On a busy machine
- * the grid has its time in processor time, unless it uses none. */
+/* What an access of the host races with is known only when the running grid has ended; and it may wait for the host
+ * in a loop that has effects. */
 static bool query_step(const struct goal *g, const struct cpu_span *since)
 {
 	const struct cpu_span slice = cpu_span_begin();
-	const struct timespec until = deadline_in(MOVES);
-	const double limit = queue.waiting ? QUERY_BESIDE : QUERY_LIMIT;
-	double clock;
+	const struct timespec until = deadline_in(queue.beside ? TURN : TURN_ALONE);
 
-	if (engine_step(g, WAIT_QUERY, &until))
-		return true;
-	clock = progress_seconds() - since->clock;
-	return queue.busy && !queue.functions && cpu_span_seconds(since) < limit
-		&& (clock < limit || (clock < QUERY_MOST && cpu_span_seconds(&slice) > STILL_MOVES));
+	return engine_step(g, WAIT_QUERY, &until) || host_still_held(since, &slice);
 }
 
 /* The caller holds the lock. */
@@ -224,8 +196,6 @@ static int wait_for(const struct goal *g, enum wait_mode mode)
 			&& (mode == WAIT_QUERY ? query_step(g, &since) : engine_step(g, mode, NULL)))
 		;
 	end_wait(g, mode);
-	if (queue.busy)
-		guard_unseen();
 	queue.moved = progress_seconds();
 	if (!reached(g))
 		error = cudaErrorNotReady;
@@ -296,7 +266,7 @@ static bool in_time(const struct cpu_span *since, double seconds)
 	const double now = progress_seconds();
 
 	return now - since->clock < seconds
-		|| (now - queue.moved < MOVES && cpu_span_seconds(since) < seconds);
+		|| (now - queue.moved < TURN_ALONE && cpu_span_seconds(since) < seconds);
 }
 
 /* Runs what can run without the host, and waits for it for so long. */
@@ -306,7 +276,7 @@ static void run_for(double seconds)
 
 	wake_suspended();
 	while (queue.first && !cut_off() && in_time(&since, seconds)) {
-		const struct timespec until = deadline_in(MOVES);
+		const struct timespec until = deadline_in(TURN_ALONE);
 
 		if (queue.busy || queue.functions)
 			pthread_cond_timedwait(&queue.changed, &queue.lock, &until);
@@ -372,22 +342,22 @@ bool engine_pending(void)
 	return any;
 }
 
-bool engine_enter(void)
+bool engine_hold(void)
 {
 	const int cancel = lock();
-	bool others;
+	const bool none = host_hold();
 
-	begin_try();
-	others = program_runs_now();
-	unlock(cancel);
-	return others;
+	host_leave(); /* the thread is held by its caller */
+	pthread_mutex_unlock(&queue.lock);
+	pthread_setcancelstate(cancel, NULL);
+	return none;
 }
 
 void engine_exit(void)
 {
 	const int cancel = lock();
 
-	end_try();
+	host_leave();
 	unlock(cancel);
 }
 
@@ -427,7 +397,6 @@ struct tried engine_try_all(bool again)
 		queue.moved = moved;
 	is.runs = queue.busy;
 	is.suspended = all_suspended();
-	queue.accessed = progress_seconds();
 	unlock(cancel);
 	return is;
 }
@@ -456,15 +425,15 @@ static void *run_idle(void *unused)
 	pthread_mutex_lock(&queue.lock);
 	vec_push(&queue.ours, gettid());
 	for (;;) {
-		struct timespec until = deadline_in(HOST_IDLE);
+		struct timespec until = deadline_in(TURN);
 
-		background.asleep = vain > IDLE_ROUNDS;
+		background.asleep = vain > IDLE_TURNS;
 		pthread_cond_timedwait(&background.issued, &queue.lock, background.asleep
 			? &(struct timespec){ .tv_sec = INT32_MAX } : &until);
 		background.asleep = false;
 		vain = queue.first ? 0 : vain + 1;
 		if (calls == queue.calls && queue.first && !queue.waiting && !queue.busy
-				&& (host_is_quiet() || !host_is_seen())) {
+				&& (!host_is_seen() || host_is_settled(false))) {
 			wake_suspended();
 			while (calls == queue.calls && !queue.waiting && engine_step(NULL, WAIT_QUERY, NULL))
 				;

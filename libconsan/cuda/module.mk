@@ -1,8 +1,8 @@
 # interposition of the CUDA runtime and driver: preloaded into the program under test
 CUDA_SRC = $(addprefix libconsan/cuda/, \
-	access.c api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
+	access.c access_run.c api_error.c blocked.c condition.c context.c deadlock.c device.c device_runtime.c drv_context.c drv_device.c drv_graph.c \
 	drv_launch.c drv_memory.c drv_module.c drv_stream.c drv_tensormap.c \
-	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c handle_map.c hb.c host_wait.c image.c inside.c jump.c launch.c leave.c \
+	elf_file.c engine.c entry_points.c error.c graph.c guard.c guard_calls.c guard_fault.c guard_looks.c handle_map.c hb.c host_threads.c host_wait.c image.c inside.c jump.c launch.c leave.c \
 	lib_blas.c lib_call.c lib_dnn.c lib_element.c lib_fft.c lib_gemm.c lib_levels.c lib_lt.c lib_rand.c lib_refuse.c lib_routine.c \
 	logs.c memory.c no_ptx.c nvml.c nvtx.c op.c \
 	python.c queue.c redirect.c region.c rt_device.c rt_graph.c rt_graph_memory.c rt_graph_node.c rt_launch.c rt_memory.c rt_module.c \
@@ -15,7 +15,7 @@ CUDA_OBJ = $(CUDA_SRC:%.c=$(BUILD)/%.o)
 $(CUDA_OBJ): CFLAGS_ALL += -Wno-unused-parameter -fno-optimize-sibling-calls -isystem $(CUDA_HOME)/include
 
 # functions of the C library that guard_calls.c, leave.c and device.c replace; the linker names them
-GUARDED := $(shell sed -n 's/^CALL.[a-z_]*, \([a-z0-9]*\),.*/\1/p' libconsan/cuda/guard_calls.def) _exit \
+GUARDED := $(shell sed -nE 's/^(CALL|SLEEP).[a-z_]*, ([a-z0-9_]*),.*/\2/p' libconsan/cuda/guard_calls.def) _exit \
 	pthread_exit longjmp _longjmp siglongjmp __longjmp_chk
 
 # Only the names of the CUDA API and those are exported; symbols of the archives are hidden. The library

@@ -74,11 +74,11 @@ struct queue {
 	uint64_t epoch;              /* incremented when a suspended grid may go on */
 	unsigned threads;            /* of ours */
 	unsigned waiting;            /* threads of the host in a wait */
-	VEC(pid_t) trying;           /* ... in a call or an access, that run what can run */
+	unsigned trying;             /* ... in a query or an access, that run what can run */
+	bool beside;                 /* what runs goes on beside threads of the host: they were held long enough */
 	VEC(pid_t) ours;             /* threads of ours, and those in a wait */
 	uint64_t calls;              /* of the API that issue or wait */
 	double moved;                /* when something has run or called; seconds of CLOCK_MONOTONIC */
-	double accessed;             /* ... when the host has accessed memory of operations */
 	int async_error;             /* of a task that has run: the next wait returns it; 0: none */
 	bool ends;                   /* the process */
 	bool copying;                /* a copy of the process explores another order; under the lock */
@@ -136,10 +136,6 @@ void engine_leave(const struct image *im);
 void engine_finish(void);
 /* Has the program issued what has not run to its end? False in an operation itself. */
 bool engine_pending(void);
-/* The thread of the program is in code of ours, and accesses no memory of the program, until engine_exit(). Returns
- * whether others run. */
-bool engine_enter(void);
-void engine_exit(void);
 /* Runs all that can run without the host; for a few seconds. again: suspended grids look at memory again. */
 struct tried {
 	bool any;                    /* something could run */
@@ -147,6 +143,10 @@ struct tried {
 	bool suspended;              /* all that has not ended are grids that are suspended */
 };
 struct tried engine_try_all(bool again);
+/* Waits, for a while, until no device work runs. False: it still does. */
+bool engine_hold(void);
+/* The thread leaves code of ours (host_enter()), when no device work runs. */
+void engine_exit(void);
 /* Calls it while no device work runs. */
 void engine_still(void (*call)(void *user), void *user);
 
@@ -182,16 +182,39 @@ bool task_stuck(const struct task *t);
  * so many seconds. */
 void deadlock_report(bool certain, double seconds);
 
+/* ---- host_threads.c; with the lock, but for host_enter() and host_is_inside() ---- */
+
+/* The calling thread is held: it accesses no memory that it shares with operations, until host_leave(). May be
+ * nested. In an operation they do nothing. */
+void host_enter(void);
+void host_leave(void);
+/* Is the calling thread held, or has it the lock? */
+bool host_is_inside(void);
+unsigned host_held(void); /* threads that are, and will go on without something else happening */
+/* Is no thread of the program about to come to us, or to fall asleep? waited_for: a thread waits for that. */
+bool host_is_settled(bool waited_for);
+/* Waits, for a while, until no device work runs, if that keeps an access of the host from being unseen. False: some
+ * still does. */
+bool host_hold(void);
+/* The same in steps, at each of which something runs. since: the first one; slice: this one. */
+bool host_still_held(const struct cpu_span *since, const struct cpu_span *slice);
+/* Does a thread of the program run that is not held? If not: has one run since? */
+bool program_runs(void);
+bool program_ran(void);
+
 /* ---- blocked.c; with the lock ---- */
+
+/* The text of a file of a thread in /proc, at most n - 1 bytes. */
+bool thread_file(pid_t tid, const char *name, char *to, size_t n);
+/* How often it has run; 0: not known. */
+uint64_t thread_switches(pid_t tid);
+/* Is it in queue.ours? */
+bool thread_waits(pid_t tid);
 
 /* Is it certain that no thread of the program can go on before one of queue.ours does? */
 bool program_blocked(void);
 /* Threads of the program that are not in one of our waits. */
 long program_threads(void);
-/* Does a thread of the program run that is in none of our calls? If not: has one run since? */
-bool program_runs(void);
-bool program_ran(void);
-bool program_runs_now(void);
 /* Might the program change memory, or issue an operation, without us? Other processes may, if they share
  * memory with this one. */
 bool program_may_act(void);

@@ -41,10 +41,12 @@ static void task_ended(struct task *t, int error)
 {
 	if (error && !queue.async_error)
 		queue.async_error = error;
-	if (queue.busy == t)
+	if (queue.busy == t) {
 		queue.busy = NULL;
-	else
+		queue.beside = false;
+	} else {
 		queue.functions--;
+	}
 	wake_suspended();
 	queue_ended(t);
 	pthread_cond_broadcast(&queue.changed);

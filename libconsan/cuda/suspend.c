@@ -4,6 +4,7 @@
  * functions, the host itself. It is resumed when something else has run, or when the host may have changed
  * memory. If nothing is left that could let it go on, that is a deadlock. */
 #include "engine.h"
+#include "limits.h"
 
 static double vain_at; /* when a grid that polls in vain looked for what the host did */
 
@@ -19,8 +20,10 @@ static void set_suspended(struct task *t, enum exec_pause why)
 /* Returns when the task, which is suspended, goes on. */
 static enum exec_resume wait_for_turn(struct task *t)
 {
-	if (queue.busy == t)
+	if (queue.busy == t) {
 		queue.busy = NULL;
+		queue.beside = false;
+	}
 	pthread_cond_broadcast(&queue.changed);
 	guard_pause();
 	while (t->state == TASK_SUSPENDED) {

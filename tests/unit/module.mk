@@ -3,6 +3,7 @@ UNIT_TESTS = $(patsubst %.c,%,$(sort $(wildcard tests/unit/*/*.c)))
 
 $(BUILD)/tests/unit/cli/cli: $(BUILD)/consan | $(BUILD)/consan-run
 $(BUILD)/tests/unit/cli/shards: | $(BUILD)/consan $(BUILD)/tests/cuda/ranks $(BUILD)/consan-run
+$(BUILD)/tests/unit/cuda/access: $(addprefix $(BUILD)/libconsan/cuda/,access.o access_run.o)
 $(BUILD)/tests/unit/cuda/calls.o: CFLAGS_ALL += -DCUDA_INCLUDE='"$(CUDA_HOME)/include"'
 $(BUILD)/tests/unit/cuda/cuda $(BUILD)/tests/unit/cuda/async $(BUILD)/tests/unit/cuda/devices $(BUILD)/tests/unit/cuda/ends $(BUILD)/tests/unit/cuda/order $(BUILD)/tests/unit/cuda/textures $(BUILD)/tests/unit/cuda/threads: | $(CUDA_PROGRAMS) $(BUILD)/consan-run
 $(BUILD)/tests/unit/cuda/order: | $(BUILD)/tests/gpu/operations
