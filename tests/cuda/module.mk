@@ -43,7 +43,7 @@ $(BUILD)/tests/cuda/linked: tests/cuda/linked.cu
 	@mkdir -p $(@D)
 	$(V)for p in 1 2; do $(NVCC) -arch=sm_90 -rdc=true -lineinfo $$([ $$p = 1 ] || echo -DPART) \
 		-c -o $@$$p.o $< || exit 1; done; $(NVCC) -arch=sm_90 -rdc=true -o $@ $@1.o $@2.o
-$(BUILD)/tests/cuda/order: tests/cuda/order.cu tests/cuda/order_served.cuh
+$(BUILD)/tests/cuda/order: tests/cuda/order.cu $(wildcard tests/cuda/order_*.cuh)
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -std=c++17 -gencode=arch=compute_90a,code=[sm_90a,compute_90a] -lineinfo -g -o $@ $< $(CUDA_LINK) \
 		-Xcompiler -pthread

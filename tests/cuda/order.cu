@@ -7,6 +7,7 @@
 #else
 #define nvtxNameCudaStreamA(stream, name)
 #endif
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -532,6 +533,7 @@ CASE(batch_host, CS1003)
 }
 
 #include "order_served.cuh"
+#include "order_threads.cuh"
 
 static const struct { const char *name; void (*run)(); } cases[] = {
 #define C(name) { #name, name }
@@ -548,6 +550,7 @@ static const struct { const char *name; void (*run)(); } cases[] = {
 	C(host_reads_slowly), C(host_reads_stopped), C(batch_writes), C(batch_reads), C(batch_stream), C(batch_later), C(batch_boxes), C(batch_captured),
 	C(batch_source), C(batch_source_in_call), C(batch_source_later), C(batch_host),
 	SERVED_CASES
+	THREADS_CASES
 };
 
 int main(int argc, char **argv)

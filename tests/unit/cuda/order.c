@@ -43,6 +43,7 @@ static void run_cases(const char *program, const char *file, unsigned least, uns
 Test(order, pairs_1, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 0, 2); }
 Test(order, pairs_2, .timeout = TEST_LIMIT) { run_cases("order", "order.cu", 40, 1, 2); }
 Test(order, pairs_of_served, .timeout = TEST_LIMIT) { run_cases("order", "order_served.cuh", 15, 0, 1); }
+Test(order, pairs_of_threads, .timeout = TEST_LIMIT) { run_cases("order", "order_threads.cuh", 4, 0, 1); }
 Test(order, pairs_of_nodes, .timeout = TEST_LIMIT) { run_cases("inside", "inside.cu", 7, 0, 1); }
 Test(order, pairs_of_launched, .timeout = TEST_LIMIT)
 {
@@ -50,25 +51,31 @@ Test(order, pairs_of_launched, .timeout = TEST_LIMIT)
 }
 
 /* Programs of the host beside grids that are right: nothing is found, and nothing is said to be unseen. */
-Test(order, quiet, .timeout = TEST_LIMIT)
+static void run_quiet(const char *file, unsigned least, unsigned times)
 {
 	char line[512], name[64];
-	FILE *in = fopen("tests/cuda/order_served.cuh", "r");
+	FILE *in = fopen(file, "r");
 	unsigned n = 0;
 
 	cr_assert(in);
 	while (fgets(line, sizeof line, in)) {
-		int is;
-
 		if (sscanf(line, "QUIET(%63[a-z_])", name) != 1 || !++n)
 			continue;
-		is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order %s fixed 2>&1", build_dir(), name);
-		cr_expect(!is && has(output, "0 errors, 0 warnings") && !has(output, "not seen"), "%s: status %d\n%s", name,
-			is, output);
+		for (unsigned i = 0; i < times; i++) {
+			const int is = shell("cd %s/tests/cuda && " LIMITED "../../consan-run ./order %s fixed 2>&1",
+				build_dir(), name);
+
+			cr_expect(!is && has(output, "0 errors, 0 warnings") && !has(output, "not seen"),
+				"%s: status %d\n%s", name, is, output);
+		}
 	}
 	fclose(in);
-	cr_assert_geq(n, 8);
+	cr_assert_geq(n, least);
 }
+
+Test(order, quiet, .timeout = TEST_LIMIT) { run_quiet("tests/cuda/order_served.cuh", 8, 1); }
+/* The threads take turns in other orders each time. */
+Test(order, quiet_threads, .timeout = TEST_LIMIT) { run_quiet("tests/cuda/order_threads.cuh", 9, 5); }
 
 /* In other orders, too. */
 Test(order, served_in_other_orders, .timeout = TEST_LIMIT)
