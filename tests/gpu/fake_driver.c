@@ -40,8 +40,10 @@ struct CUstream_st { struct CUctx_st *context; unsigned flags; };
 static struct CUctx_st context[4];
 static struct CUmod_st *module[64];
 static struct CUlib_st library[8];
-/* context: NULL: of the process */
-static struct block { char *at; size_t bytes; struct CUctx_st *context; } block[256];
+/* context: NULL: of the process; before: it lies in the room in front of another one */
+static struct block { char *at; size_t bytes; struct CUctx_st *context; bool before; } block[256];
+enum { ROOM = 64 << 10 };        /* in front of each block */
+static CUdeviceptr next_before;  /* the block in front of which the next one lies; 0: anywhere */
 static struct { char *at; size_t bytes; } pinned[16];
 static struct physical { int file; unsigned refs; size_t bytes; CUdeviceptr mapped; } physical[16];
 static unsigned long long last_id;
@@ -196,12 +198,18 @@ static struct CUctx_st *begin(CUdevice device, bool primary)
 	return NULL;
 }
 
+static void give_up(struct block *b)
+{
+	if (!b->before)
+		munmap(b->at - ROOM, ROOM + b->bytes);
+	b->at = NULL;
+}
+
 static void end(struct CUctx_st *c)
 {
 	for (size_t k = 0; k < COUNT(block); k++)
 		if (block[k].at && block[k].context == c) {
-			munmap(block[k].at, block[k].bytes);
-			block[k].at = NULL;
+			give_up(&block[k]);
 		}
 	for (size_t k = 0; k < COUNT(module); k++)
 		if (module[k] && module[k]->context == c) {
@@ -337,12 +345,17 @@ static CUresult allocate(CUdeviceptr *at, size_t bytes, struct CUctx_st *c)
 		k++;
 	if (k == COUNT(block) || bytes > total_memory() || in_use() > total_memory() - bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		-1, 0);
-	if (p == MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	block[k] = (struct block){ p, bytes, c };
-	*at = (CUdeviceptr)(uintptr_t)p;
+	if (next_before && bytes <= ROOM / 2) {
+		block[k] = (struct block){ (char *)(uintptr_t)(next_before - ROOM / 2), bytes, c, true };
+		next_before = 0;
+	} else {
+		p = mmap(NULL, ROOM + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			-1, 0);
+		if (p == MAP_FAILED)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		block[k] = (struct block){ (char *)p + ROOM, bytes, c, false };
+	}
+	*at = (CUdeviceptr)(uintptr_t)block[k].at;
 	return CUDA_SUCCESS;
 }
 
@@ -360,8 +373,7 @@ static CUresult free_block(CUdeviceptr at)
 
 	if (!b)
 		return CUDA_ERROR_INVALID_VALUE;
-	munmap(b->at, b->bytes);
-	b->at = NULL;
+	give_up(b);
 	return CUDA_SUCCESS;
 }
 
@@ -496,6 +508,11 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *h, size_t bytes,
 		0 };
 	*h = k;
 	return ftruncate(physical[k].file, (off_t)bytes) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+API void fake_before(CUdeviceptr at)
+{
+	next_before = at;
 }
 
 API CUdeviceptr fake_memory(unsigned k)

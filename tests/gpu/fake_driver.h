@@ -25,6 +25,8 @@ void fake_touch(CUdeviceptr at);
 unsigned fake_begun(void);
 /* For the client: the k-th of 272 places where device memory can be; 0: there is none. */
 CUdeviceptr fake_memory(unsigned k);
+/* The next block, if it is small, lies 32 KiB before this one. */
+void fake_before(CUdeviceptr at);
 /* A kernel with these struct record_params starts. Sets *dead if the GPU stops it. */
 void start_recording(const void *params, CUstream s, bool *dead);
 /* The kernels that the next one of the stream comes after, a bit each; and are these over? */
