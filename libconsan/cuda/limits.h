@@ -10,7 +10,7 @@
  * Also seconds between two looks at what cannot tell us that it has changed. */
 #define TURN 0.02
 /* So many looks at least: of a virtual machine, the time in which its processor does not run counts, too. */
-#define LOOKS_IN_TURN 10
+#define LOOKS_IN_TURN 40
 /* So many times as long is waited where it costs nothing: while no thread waits; and by the clock, which runs on a
  * busy machine while the work does not. */
 #define PATIENT 50

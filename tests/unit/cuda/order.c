@@ -75,7 +75,7 @@ static void run_quiet(const char *file, unsigned least, unsigned times)
 
 Test(order, quiet, .timeout = TEST_LIMIT) { run_quiet("tests/cuda/order_served.cuh", 8, 1); }
 /* The threads take turns in other orders each time. */
-Test(order, quiet_threads, .timeout = TEST_LIMIT) { run_quiet("tests/cuda/order_threads.cuh", 9, 5); }
+Test(order, quiet_threads, .timeout = TEST_LIMIT) { run_quiet("tests/cuda/order_threads.cuh", 9, 2); }
 
 /* In other orders, too. */
 Test(order, served_in_other_orders, .timeout = TEST_LIMIT)
