@@ -71,7 +71,7 @@ static unsigned long size_of(const char **at, unsigned depth)
 			const unsigned long times = *s == '{' && isdigit((unsigned char)s[1]) ? interval(&s)
 				: *s++ == '+' ? 2 : 1;
 
-			size = times > OPTIONS_PATTERN_MOST ? times : bounded(size * times);
+			size = bounded(size * bounded(times));
 		}
 		sum = bounded(sum + size);
 	}

@@ -75,7 +75,7 @@ Test(options, refused)
 		"backend=tpu", "arch=hopper", "arch=sm_90x", "report=x.pdf", "report=html",
 		"report=x", "kernel-name=x", "kernel-name=regex=(",
 		"kernel-name=regex=a++++++++++++++++++++++++++++++++", "kernel-name=regex=((a{99}){99}){99}",
-		"kernel-name=regex=a{99999999999999999999}", "kernel-name=regex=[]a[:+:]](b{200}){,200}{200}",
+		"kernel-name=regex=aa{99999999999999999999}", "kernel-name=regex=[]a[:+:]](b{200}){,200}{200}",
 		"timeout=-1", "timeout=soon",
 		"knob=k1", "error-exitcode=256", "launch-skip=-1", "history=513", "quiet=maybe",
 		"leak-check=full", "xml", "tool=sanity",
