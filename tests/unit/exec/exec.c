@@ -800,6 +800,28 @@ Test(exec, unsupported_instruction_says_where)
 	done(&u);
 }
 
+/* ptxas refuses these. They would access memory behind the register. */
+Test(exec, registers_of_other_types)
+{
+	static const char *const lines[] = {
+		"shl.b32 %p1, %r1, 2;", "add.u64 %r1, %rd1, 5;", "add.u64 %rd1, %r1, %rd2;", "setp.eq.u32 %r1, %r2, 0;",
+		"mov.u32 %r1, %p1;", "add.u32 %r1, %r2, %p1;", "cvt.u64.u32 %r1, %r2;", "mul.wide.u32 %r1, %r2, %r3;",
+		"selp.b32 %r1, %r2, %r3, %r4;",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct run u = { .block = 32 };
+		struct text t = { 0 };
+
+		text_printf(&t, "%s%s\nret;\n}\n", ENTRY1, lines[i]);
+		go(&u, t.at);
+		cr_expect_eq(u.r.status, EXEC_UNSUPPORTED, "%s", lines[i]);
+		cr_expect(strstr(u.r.err.text, "register of another type"), "%s: %s", lines[i], u.r.err.text);
+		done(&u);
+		text_free(&t);
+	}
+}
+
 Test(exec, launches_that_a_driver_refuses)
 {
 	struct run u = { .block = 2048 };
