@@ -622,6 +622,9 @@ struct decoder;
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x); \
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 
+/* Can a lane access what the operand is as this type? False: its register is narrower, or a predicate for a number
+ * or a number for one. ptxas refuses that, and the access would be to what lies behind the register. */
+bool dec_holds(const struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
 /* Slots of operands. `bits` is the width of the op: 1 (predicate), 8, 16, 32, 64, 128. An immediate
  * is converted to it (decimal and 0d literals become f32 when t is a 32-bit float, f16 or bf16 when
  * it is one of those). For a register whose declared width differs, see dec_bits().

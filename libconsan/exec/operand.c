@@ -272,16 +272,15 @@ static uint64_t float_imm(const struct ptx_operand *o, enum ptx_type t)
 	return narrow.u;
 }
 
-/* A narrower register, or a predicate for a number: ptxas refuses it, and the operation would access what lies
- * behind the register. */
-static uint32_t reg_of_type(struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
+bool dec_holds(const struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
 {
-	const enum reg_class is = dec_class((enum ptx_type)d->fn->f->reg[o->reg].type), as = dec_class(t);
+	const enum reg_class as = dec_class(t);
+	enum reg_class is;
 
-	if ((is == RC_PRED) == (as == RC_PRED) && is >= as)
-		return reg_slot(d, o);
-	dec_unsupported(d, "register of another type");
-	return SLOT_NONE;
+	if (o->kind != PO_REG)
+		return true;
+	is = dec_class((enum ptx_type)d->fn->f->reg[o->reg].type);
+	return (is == RC_PRED) == (as == RC_PRED) && is >= as;
 }
 
 uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
@@ -290,7 +289,7 @@ uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 
 	switch ((enum ptx_operand_kind)o->kind) {
 	case PO_REG:
-		return reg_of_type(d, o, t);
+		return reg_slot(d, o);
 	case PO_IMM:
 		return dec_const(d, bits, (uint64_t)o->imm);
 	case PO_F32:
@@ -317,10 +316,11 @@ uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 
 uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
 {
+	(void)t;
 	if (o->kind == PO_SINK)
 		return SLOT_NONE;
 	if (o->kind == PO_REG)
-		return reg_of_type(d, o, t);
+		return reg_slot(d, o);
 	dec_unsupported(d, "destination that is not a register");
 	return SLOT_NONE;
 }

@@ -804,9 +804,8 @@ Test(exec, unsupported_instruction_says_where)
 Test(exec, registers_of_other_types)
 {
 	static const char *const lines[] = {
-		"shl.b32 %p1, %r1, 2;", "add.u64 %r1, %rd1, 5;", "add.u64 %rd1, %r1, %rd2;", "setp.eq.u32 %r1, %r2, 0;",
+		"shl.b32 %p1, %r1, 2;", "add.u64 %r1, %rd1, 5;", "add.u64 %rd1, %r1, %rd2;",
 		"mov.u32 %r1, %p1;", "add.u32 %r1, %r2, %p1;", "cvt.u64.u32 %r1, %r2;", "mul.wide.u32 %r1, %r2, %r3;",
-		"selp.b32 %r1, %r2, %r3, %r4;",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
