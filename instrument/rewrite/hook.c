@@ -118,8 +118,9 @@ static void find_leader(struct text *t, const char *lanes)
 
 /* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). The
  * address has a register of the lane, as in take_chunk(). In place there is a fence that is never executed. It
- * makes ptxas keep the atomic, whose result nothing else needs, before the statement that follows. An instruction that ends the thread would do the same, but between a wgmma and
- * its wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
+ * makes ptxas keep the atomic, whose result nothing else needs, before the statement that follows. An
+ * instruction that ends the thread would do the same, but between a wgmma and its wait ptxas would have to wait
+ * for the wgmma before it, and would serialize wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -137,6 +138,13 @@ static void ticket(struct text *t, const struct hook *h)
 	if (h->in_place)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n");
+}
+
+/* Writes the first unit; cs_s is word 0. */
+static void header(struct text *t, const struct hook *h)
+{
+	text_printf(t, UNIT_ADDRESS("%%cs_pos")
+		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %s, %%cs_c, %%cs_k};\n", h->module, h->lanes);
 }
 
 static void record_address(struct text *t, const struct hook *h)
@@ -167,8 +175,7 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", 1 + value, 9 + value, RECORD_AFFINE, h->word);
 	chunk_reserve(t, h, "%cs_n");
-	text_printf(t, UNIT_ADDRESS("%%cs_pos")
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n", h->module);
+	header(t, h);
 	if (value)
 		text_printf(t, "\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
 			"\t@%%cs_q st.global.b32 [%%cs_e+16], %%cs_h;\n");
@@ -234,10 +241,8 @@ static void record_global(struct text *t, const struct hook *h)
 	chunk_reserve(t, h, "%cs_n");
 	text_printf(t,
 		"\tselp.b32 %%cs_s, %u, 0, %%cs_all;\n"
-		"\tadd.u32 %%cs_s, %%cs_s, %s;\n"
-		UNIT_ADDRESS("%%cs_pos")
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %%cs_m, %%cs_c, %%cs_k};\n",
-		RECORD_AFFINE, h->word, h->module);
+		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", RECORD_AFFINE, h->word);
+	header(t, h);
 	if (h->conflict.words)
 		text_printf(t, "\tshl.b32 %%cs_t, %%cs_h, %u;\n\tor.b32 %%cs_z, %%cs_z, %%cs_t;\n",
 			RECORD_VALUE_SHIFT);
@@ -259,13 +264,6 @@ static void record_global(struct text *t, const struct hook *h)
 		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
 }
 
-/* Writes the first unit; cs_s is word 0. */
-static void header(struct text *t, const struct hook *h)
-{
-	text_printf(t, UNIT_ADDRESS("%%cs_pos")
-		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %s, %%cs_c, %%cs_k};\n", h->module, h->lanes);
-}
-
 /* Stores the words from cs_e + 16 on, several at a time. aligned: cs_e is that of a unit; else it is a multiple
  * of the size of all words. */
 static void store_words(struct text *t, const struct hook *h, const char *guard, bool aligned)
@@ -284,7 +282,8 @@ static void store_words(struct text *t, const struct hook *h, const char *guard,
 	}
 }
 
-static void number(struct text *t, const struct hook *h)
+/* Sets word 3: the ticket, or 0. */
+static void ticket_or_none(struct text *t, const struct hook *h)
 {
 	if (h->sync)
 		ticket(t, h);
@@ -303,7 +302,7 @@ static void record_uniform(struct text *t, const struct hook *h)
 	char units[16];
 
 	snprintf(units, sizeof units, "%u", units_of_one(h));
-	number(t, h);
+	ticket_or_none(t, h);
 	chunk_reserve(t, h, units);
 	text_printf(t, "\tmov.b32 %%cs_s, %s;\n", h->word);
 	header(t, h);
@@ -361,7 +360,7 @@ static void end_lanes(struct text *t, const struct hook *h)
 
 static void record_lanes(struct text *t, const struct hook *h)
 {
-	number(t, h);
+	ticket_or_none(t, h);
 	begin_lanes(t, h);
 	chunk_reserve(t, h, "%cs_n");
 	header(t, h);
@@ -440,7 +439,7 @@ static void record_lanes_by_site(struct text *t, const struct hook *whole)
 	text_printf(t, "\tbra $CSB%u;\n$CSO%u:\n", h.label, h.label);
 	begin_lanes(t, whole);
 	text_printf(t, "$CSB%u:\n", h.label);
-	number(t, &h);
+	ticket_or_none(t, &h);
 	chunk_reserve(t, &h, "%cs_n");
 	header(t, &h);
 	text_printf(t, "\t@!%%cs_one bra $CSM%u;\n", h.label);
@@ -450,8 +449,6 @@ static void record_lanes_by_site(struct text *t, const struct hook *whole)
 	text_printf(t, "\tbra $CSP%u;\n$CSS%u:\n", h.label, h.label);
 	end_lanes(t, whole);
 	text_printf(t, "$CSP%u:\n\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n\t}\n", h.label);
-	if (h.drains && h.exits)
-		chunk_close_all(t, &h);
 }
 
 static void record_in_function(struct text *t, const struct hook *h)
