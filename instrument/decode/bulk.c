@@ -22,7 +22,8 @@ static bool find_box(struct dcluster *c, uint32_t warp, const struct record *r,
 	const int32_t *word = c->warp[warp].source[lane].word;
 	unsigned n = b->other->n > 1 ? b->other->list[1].n : 0;
 	struct refusal why;
-	struct decode_box box = { .map = record_value(c, r, &b->other->list[0], lane),
+	const struct plan *p = &c->job->info[r->site].plan;
+	struct decode_box box = { .map = p->map ? p->map : record_value(c, r, &b->other->list[0], lane),
 		.shared = to->addr, .wants_global = c->sink && c->sink->want_global,
 		.rows = b->rows, .load = b->copy == COPY_LOAD, .placed = decodes_global(c->job) && n,
 		.overwrites = b->copy == COPY_STORE, .mode = b->mode,

@@ -51,7 +51,8 @@ static uint32_t copy_word(const struct rewrite *code, size_t k)
 	return i->noperands > 3 + hint ? word | SCREEN_MAYBE | size_flags(code, k) : word;
 }
 
-static uint32_t tensor_word(const struct plan_bulk *b, bool reduces, struct decode_screen_sites *s)
+static uint32_t tensor_word(const struct plan *p, const struct plan_bulk *b, bool reduces,
+	struct decode_screen_sites *s)
 {
 	const struct ptx_operand *at = &b->other->list[1];
 	struct screen_tensor t = { 0 };
@@ -59,6 +60,7 @@ static uint32_t tensor_word(const struct plan_bulk *b, bool reduces, struct deco
 	if ((b->mode != MOD_NONE && b->mode != MOD_tile) || b->rows || b->offsets || at->n > SCREEN_RANKS)
 		return SCREEN_HOST;
 	t.ncoords = at->n;
+	t.map = p->map;
 	for (uint32_t k = 0; k < at->n; k++)
 		if (at->list[k].kind == PO_IMM)
 			t.constant[k] = (int32_t)at->list[k].imm;
@@ -70,7 +72,7 @@ static uint32_t tensor_word(const struct plan_bulk *b, bool reduces, struct deco
 		| (uint32_t)(s->tensor.n - 1) << SCREEN_DETAIL;
 }
 
-static uint32_t bulk_word(const struct ptx_insn *i, struct decode_screen_sites *s)
+static uint32_t bulk_word(const struct ptx_insn *i, const struct plan *p, struct decode_screen_sites *s)
 {
 	const struct plan_bulk b = plan_bulk_of(i);
 	uint64_t bytes = 0;
@@ -78,7 +80,7 @@ static uint32_t bulk_word(const struct ptx_insn *i, struct decode_screen_sites *
 	if (b.bytes || (b.copy != COPY_LOAD && b.copy != COPY_STORE))
 		return SCREEN_HOST;
 	if (b.tensor)
-		return tensor_word(&b, i->op == OP_cp_reduce_async_bulk_tensor, s);
+		return tensor_word(p, &b, i->op == OP_cp_reduce_async_bulk_tensor, s);
 	if (b.size->kind == PO_IMM) {
 		bytes = (uint64_t)b.size->imm;
 		if (!bytes)
@@ -110,7 +112,7 @@ static uint32_t site_word(const struct rewrite *code, size_t k, struct decode_sc
 	case EF_CP_ASYNC:
 		return copy_word(code, k);
 	case EF_BULK:
-		return bulk_word(x->insn, s);
+		return bulk_word(x->insn, &p, s);
 	default:
 		return SCREEN_HOST;
 	}
@@ -303,8 +305,7 @@ static void screen_tensor_lane(struct screen *s, const struct screen_tensor *t, 
 {
 	const struct screen_job *j = s->j;
 	int32_t at[SCREEN_RANKS];
-	const uint32_t n = screen_coords(t, w, at);
-	const uint64_t name = w[n] | (uint64_t)w[n + 1] << 32;
+	const uint64_t name = screen_copy(t, w, at);
 	const uint32_t map = screen_map_of(j->map, j->nmaps, name, decode_params(j->pool), j->param_bytes);
 	uint32_t rows, in = 0, which, bytes;
 	bool any = false;

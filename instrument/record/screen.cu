@@ -430,10 +430,10 @@ static __device__ void enter_tensor(const struct screen_job *j, struct lane_stat
 	for (uint32_t before = 0; before < n; before++) {
 		const uint32_t *w = screen_words(r, lane_words, before);
 		int32_t at[SCREEN_RANKS];
-		uint32_t rows, k = screen_coords(t, w, at);
-		const uint64_t name = w[k] | (uint64_t)w[k + 1] << 32;
+		const uint64_t name = screen_copy(t, w, at);
+		const uint32_t k = screen_map_of(j->map, j->nmaps, name, base, j->param_bytes);
+		uint32_t rows;
 
-		k = screen_map_of(j->map, j->nmaps, name, base, j->param_bytes);
 		if (k == j->nmaps || !screen_box(&j->map[k], t, at, kind, &rows))
 			refuse_record(l, SCREEN_MAP, name);
 		else if (!enter_box(j, l, &j->map[k], at, rows, kind, lane))

@@ -44,11 +44,13 @@ enum screen_kind {
 #define SCREEN_UNLESS 0x400u
 #define SCREEN_RANKS 5
 
-/* The coordinates of a tensor copy: the record has those of `recorded`, in their order, then the map. */
+/* The coordinates of a tensor copy: the record has those of `recorded`, in their order, then the map, unless
+ * that is known. */
 struct screen_tensor {
 	uint32_t ncoords, recorded;
 	int32_t constant[SCREEN_RANKS];
 	uint32_t unused;
+	uint64_t map;              /* as it would be recorded; 0: it is */
 };
 
 /* ---- what is known of a launch ---- */
@@ -358,15 +360,14 @@ DIGEST const uint32_t *screen_words(const uint32_t *r, uint32_t words, uint32_t 
 	return r + 4 + (r[0] & RECORD_AFFINE ? 0 : before * words);
 }
 
-/* The coordinates of a copy; returns how many words of the record have some. */
-DIGEST uint32_t screen_coords(const struct screen_tensor *t, const uint32_t *words,
-	int32_t at[SCREEN_RANKS])
+/* The coordinates of a copy; returns its map, as it is recorded. */
+DIGEST uint64_t screen_copy(const struct screen_tensor *t, const uint32_t *words, int32_t at[SCREEN_RANKS])
 {
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < SCREEN_RANKS; k++)
 		at[k] = t->recorded >> k & 1 ? (int32_t)words[n++] : t->constant[k];
-	return n;
+	return t->map ? t->map : words[n] | (uint64_t)words[n + 1] << 32;
 }
 
 /* The bytes [low, high) of a row of the box that are in the tensor, and how many more behind them a store

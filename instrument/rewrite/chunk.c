@@ -125,7 +125,9 @@ static void chunk_head(struct text *t)
  * it adds to has a register of the lane, as ptxas would add up what the lanes of a warp add to the same address. */
 static void take_chunk(struct text *t, const struct hook *h)
 {
-	text_printf(t, "\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f, %%cs_h;\n"
+	text_printf(t, "\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_x, %%cs_y; .reg .b64 %%cs_f, %%cs_h;\n");
+	hook_zero_here(t, h);
+	text_printf(t,
 		"\tld.const.u64 %%cs_d, [" RECORD_VARIABLE "%u];\n"
 		"\tmad.wide.u32 %%cs_d, %%cs_zero, 1, %%cs_d;\n"
 		"\tatom.global.add.u32 %%cs_t, [%%cs_d], 1;\n", h->module);
@@ -146,15 +148,30 @@ static void take_chunk(struct text *t, const struct hook *h)
 	text_printf(t, "\t}\n\tadd.u32 %%cs_pos, %%cs_pos, 1;\n");
 }
 
+static void read_clock(struct text *t)
+{
+	text_printf(t, "\tmov.u64 %%cs_e, %%clock64;\n\tmov.b64 {%%cs_c, %%cs_u}, %%cs_e;\n");
+}
+
+void chunk_has_space(struct text *t, const struct hook *h, unsigned n, const char *also)
+{
+	read_clock(t);
+	text_printf(t,
+		"\tsetp.eq.and.u32 %s, %%cs_u, %%cs_era, %s;\n"
+		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
+		"\tsetp.le.and.u32 %s, %%cs_t, %u, %s;\n", also, also, RECORD_CHUNK_UNITS - 1, also,
+		RECORD_CHUNK_UNITS - 1 - h->reserve - n, also);
+}
+
 /* Records have the low half of the clock, which a reader extends from one to the next. So a chunk ends when the
  * high half changes, and begins with the whole clock: a warp may wait for longer than the low half counts, two
  * seconds. A position that is a multiple of a chunk's units has none left. The clock is read before the leader
  * may wait for a chunk: the recorded operation did not happen after operations that others did meanwhile. */
 void chunk_reserve(struct text *t, const struct hook *h, const char *n)
 {
+	read_clock(t);
 	text_printf(t,
-		"\tmov.u64 %%cs_e, %%clock64;\n"
-		"\tmov.b64 {%%cs_c, %%cs_u}, %%cs_e;\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_era;\n"
 		"\t@%%cs_lead mov.b32 %%cs_era, %%cs_u;\n"
 		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"

@@ -8,12 +8,12 @@
  * one is in flight; there the code is in place (inflight.h), and also where lanes may come before others
  * of their warp (ends_divergence() in statement.c).
  *
- * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane, %cs_l the leader's lane,
- * %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the ticket
- * or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record
- * is affine, %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this
- * lane's value, %cs_same whether all lanes have it, %cs_together the lanes that execute the statement. %cs_q,
- * %cs_t, %cs_u and %cs_e are temporaries. */
+ * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane,
+ * %cs_l the leader's lane, %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the
+ * ticket or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record is affine,
+ * %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this lane's value, %cs_same
+ * whether all lanes have it, %cs_together the lanes that execute the statement. %cs_q, %cs_t, %cs_u and %cs_e are
+ * temporaries. */
 #include "hook.h"
 
 #include <stdio.h>
@@ -58,6 +58,12 @@ void hook_forget_ticket(struct text *t)
 void hook_zero(struct text *t)
 {
 	text_printf(t, "\tmov.u32 %%cs_zero, %%lanemask_lt;\n\tshr.u32 %%cs_zero, %%cs_zero, 31;\n");
+}
+
+void hook_zero_here(struct text *t, const struct hook *h)
+{
+	if (!h->in_place)
+		text_printf(t, "\tshr.u32 %%cs_zero, %%cs_era, 31;\n");
 }
 
 void hook_function(struct text *t, unsigned batch_words, bool polls, enum hook_state state)
@@ -116,28 +122,38 @@ static void find_leader(struct text *t, const char *lanes)
 		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n", lanes);
 }
 
-/* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). The
- * address has a register of the lane, as in take_chunk(). In place there is a fence that is never executed. It
- * makes ptxas keep the atomic, whose result nothing else needs, before the statement that follows. An
- * instruction that ends the thread would do the same, but between a wgmma and its wait ptxas would have to wait
- * for the wgmma before it, and would serialize wgmma. */
-static void ticket(struct text *t, const struct hook *h)
+/* Draws a ticket, cs_k, for the lanes with cs_q. The address has a register of the lane, as in take_chunk(). */
+static void draw_ticket(struct text *t, const struct hook *h)
 {
+	hook_zero_here(t, h);
 	text_printf(t,
-		"\tmov.b32 %%cs_k, %s;\n"
-		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
 		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
 		"\tmad.wide.u32 %%cs_e, %%cs_zero, 1, %%cs_e;\n"
-		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
-		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n", h->earlier ? "%cs_ticket" : "0", h->module, h->module);
-	if (h->earlier)
-		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n");
-	text_printf(t,
 		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
-		"\t@%%cs_lead mov.b32 %%cs_ticket, %%cs_k;\n");
+		"\t@%%cs_q mov.b32 %%cs_ticket, %%cs_k;\n", h->module);
+}
+
+/* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). In place
+ * there is a fence that is never executed. It makes ptxas keep the atomic, whose result nothing else needs, before
+ * the statement that follows. An instruction that ends the thread would do the same, but between a wgmma and its
+ * wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
+static void ticket(struct text *t, const struct hook *h)
+{
+	if (h->earlier)
+		text_printf(t, "\tmov.b32 %%cs_k, %%cs_ticket;\n"
+			"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_lead;\n"
+			"\t@!%%cs_q bra $CST%u;\n", h->label);
+	else
+		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
+	text_printf(t,
+		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+		"\tsetp.ne.and.u32 %%cs_q, %%cs_t, 0, %%cs_lead;\n", h->module);
+	draw_ticket(t, h);
 	if (h->in_place)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n");
+	if (h->earlier)
+		text_printf(t, "$CST%u:\n", h->label);
 }
 
 /* Writes the first unit; cs_s is word 0. */
@@ -415,50 +431,70 @@ static void record_by_site(struct text *t, const struct hook *h)
 	record_lanes_of_site(t, h);
 }
 
-/* The same for PLAN_LANES of instructions that synchronize, which one elected lane often executes: it compares
- * nothing. */
+/* The same for PLAN_LANES, with one copy of the code that takes a chunk. */
 static void record_lanes_by_site(struct text *t, const struct hook *whole)
 {
 	struct hook h = *whole;
 
 	h.lanes = "%cs_w";
-	text_printf(t, "\t{ .reg .pred %%cs_one, %%cs_whole;\n\t.reg .b32 %%cs_w;\n"
-		"\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
-		"\tsetp.eq.u32 %%cs_one, %%cs_t, 0;\n"
+	text_printf(t, "\t{ .reg .pred %%cs_whole;\n\t.reg .b32 %%cs_w;\n"
 		"\tmov.b32 %%cs_w, %%cs_m;\n"
-		"\tsetp.eq.u32 %%cs_whole, 0, 0;\n"
-		"\tmov.b32 %%cs_n, %u;\n"
-		"\tadd.u32 %%cs_s, %s, %u;\n", units_of_one(&h), h.word, h.often_uniform ? RECORD_AFFINE : 0);
-	find_leader(t, "%cs_m");
-	text_printf(t, "\t@%%cs_one bra $CSB%u;\n"
 		"\tmatch.all.sync.b32 %%cs_t|%%cs_whole, %%cs_site, %%cs_m;\n"
 		"\t@%%cs_whole bra $CSO%u;\n"
-		"\tmatch.any.sync.b32 %%cs_w, %%cs_site, %%cs_m;\n", h.label, h.label);
+		"\tmatch.any.sync.b32 %%cs_w, %%cs_site, %%cs_m;\n", h.label);
 	find_leader(t, "%cs_w");
 	begin_lanes(t, &h);
 	text_printf(t, "\tbra $CSB%u;\n$CSO%u:\n", h.label, h.label);
+	find_leader(t, "%cs_m");
 	begin_lanes(t, whole);
 	text_printf(t, "$CSB%u:\n", h.label);
 	ticket_or_none(t, &h);
 	chunk_reserve(t, &h, "%cs_n");
 	header(t, &h);
-	text_printf(t, "\t@!%%cs_one bra $CSM%u;\n", h.label);
-	store_words(t, &h, "", true);
-	text_printf(t, "\tbra $CSP%u;\n$CSM%u:\n\t@%%cs_whole bra $CSS%u;\n", h.label, h.label, h.label);
+	text_printf(t, "\t@%%cs_whole bra $CSS%u;\n", h.label);
 	end_lanes(t, &h);
 	text_printf(t, "\tbra $CSP%u;\n$CSS%u:\n", h.label, h.label);
 	end_lanes(t, whole);
 	text_printf(t, "$CSP%u:\n\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n\t}\n", h.label);
 }
 
+/* The record of one lane alone whose chunk has space, which is what an elected lane mostly needs: without what
+ * lanes do together. Others go on behind it. */
+static void record_alone(struct text *t, const struct hook *h)
+{
+	const unsigned units = units_of_one(h);
+
+	text_printf(t, "\t{ .reg .pred %%cs_alone;\n"
+		"\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+		"\tsetp.eq.u32 %%cs_alone, %%cs_t, 0;\n");
+	chunk_has_space(t, h, units, "%cs_alone");
+	if (h->sync)
+		text_printf(t, "\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+			"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n", h->module);
+	if (h->earlier)
+		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_ticket, 0, %%cs_q;\n"
+			"\tnot.pred %%cs_q, %%cs_q;\n\tand.pred %%cs_alone, %%cs_alone, %%cs_q;\n");
+	text_printf(t, "\t@!%%cs_alone bra $CSF%u;\n\tmov.b32 %%cs_k, %s;\n", h->label,
+		h->earlier ? "%cs_ticket" : "0");
+	if (h->sync && !h->earlier)
+		draw_ticket(t, h);
+	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n\tsetp.eq.u32 %%cs_lead, 0, 0;\n", h->word,
+		h->often_uniform ? RECORD_AFFINE : 0);
+	header(t, h);
+	store_words(t, h, "", true);
+	text_printf(t, "\tadd.u32 %%cs_pos, %%cs_pos, %u;\n\tbra $CSZ%u;\n\t}\n$CSF%u:\n", units, h->label, h->label);
+}
+
 static void record_in_function(struct text *t, const struct hook *h)
 {
 	skip_without_pool(t, h);
 	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
-	if (h->class == PLAN_LANES && h->sync)
+	if (h->elected) {
+		record_alone(t, h);
 		record_lanes_by_site(t, h);
-	else
+	} else {
 		record_by_site(t, h);
+	}
 	text_printf(t, "$CSZ%u:\n", h->label);
 }
 
@@ -494,7 +530,6 @@ static void print_function(struct text *t, const struct hook *h)
 		text_printf(t, ", .param .b32 consan_v%u", k);
 	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_zero, %%cs_site;\n");
 	hook_registers(t, words);
-	hook_zero(t);
 	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n");
 	load_state(t, "consan_state", h);
 	for (unsigned k = 0; k < words; k++)
@@ -509,8 +544,9 @@ static struct text key_of(const struct hook *h)
 {
 	struct text key = { 0 };
 
-	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
-		h->sync, h->earlier, h->always, h->drains, h->exits, h->pending, h->often_uniform, h->reserve, h->module);
+	text_printf(&key, "%d %u %u %d%d%d%d%d%d%d%d %u %u\n", (int)h->class, h->words, h->conflict.words,
+		h->sync, h->earlier, h->elected, h->always, h->drains, h->exits, h->pending, h->often_uniform,
+		h->reserve, h->module);
 	if (h->conflict.words)
 		conflict_hash(&key, &h->conflict, 1);
 	return key;

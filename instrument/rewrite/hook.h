@@ -42,6 +42,7 @@ struct hook {
 	const char *prefix;
 	bool sync;
 	bool earlier;              /* sync: a ticket that the lane drew before will do */
+	bool elected;              /* PLAN_LANES: often executed by one lane alone */
 	bool always;               /* a kernel runs only if there is a pool */
 	bool in_place;             /* no function is called */
 	struct hook_functions *functions;
@@ -59,6 +60,9 @@ struct hook {
 	const char *word, *lanes;
 };
 void hook_record(struct text *t, const struct hook *h);
+/* The same within a function that writes records: the upper bit of a clock. In place %cs_zero is that of the
+ * function around it. */
+void hook_zero_here(struct text *t, const struct hook *h);
 /* The words of a lane that has to record this many: with others that have no meaning, if stores of several
  * words at a time need these. */
 unsigned hook_lane_words(unsigned words);

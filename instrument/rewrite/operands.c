@@ -4,6 +4,7 @@
 #include "external.h"
 #include "instrument/record/record.h"
 #include "libconsan/ptx/ptx.h"
+#include "libconsan/tensormap_args.h"
 
 void operand_component(struct text *t, const struct ptx_operand *o)
 {
@@ -51,7 +52,7 @@ static void shared_address(const struct operands *w, const struct ptx_operand *o
 const struct ptx_var *operands_map_param(const struct ptx_func *f)
 {
 	for (size_t k = 0; f->entry && k < f->nparam; k++)
-		if (f->param[k].size >= 128)
+		if (f->param[k].size >= CONSAN_TENSORMAP_BYTES)
 			return &f->param[k];
 	return NULL;
 }

@@ -7,6 +7,7 @@
 #include "libconsan/ptx/opcodes.h"
 #include "libconsan/ptx/ptx.h"
 #include "conflict.h"
+#include "plan_bulk.h"
 #include "plan_tensor.h"
 
 unsigned plan_address(const struct ptx_insn *i)
@@ -132,70 +133,6 @@ static bool async_copy(const struct ptx_insn *i, struct plan *p)
 	default:
 		return true;
 	}
-}
-
-struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
-{
-	struct plan_bulk b = { 0 };
-	unsigned k;
-
-	b.tensor = i->op == OP_cp_async_bulk_tensor || i->op == OP_cp_reduce_async_bulk_tensor ||
-		i->op == OP_cp_async_bulk_prefetch_tensor;
-	b.multicast = ptx_has(i, MOD_multicast_cluster);
-	b.mode = ptx_pick(i, MG_loadmode);
-	b.rows = ptx_has(i, MOD_tile_gather4) || ptx_has(i, MOD_tile_scatter4);
-	if (i->op == OP_cp_async_bulk_prefetch || i->op == OP_cp_async_bulk_prefetch_tensor) {
-		b.copy = COPY_PREFETCH;
-		return b;
-	}
-	b.copy = ptx_space_of(i, 0) == PS_global || i->op == OP_cp_reduce_async_bulk_tensor
-		? COPY_STORE : ptx_space_of(i, 1) == PS_global ? COPY_LOAD : COPY_PEER;
-	b.shared = &i->operand[b.copy == COPY_STORE ? 1 : 0];
-	b.other = &i->operand[b.copy == COPY_STORE ? 0 : 1];
-	if (!b.tensor)
-		b.size = &i->operand[2];
-	k = b.tensor ? 2 : 3;
-	if (b.copy != COPY_STORE)
-		b.mbar = &i->operand[k++];
-	if (k < i->noperands && i->operand[k].kind == PO_VEC)
-		b.offsets = &i->operand[k++];
-	if (b.multicast && k < i->noperands)
-		b.mask = &i->operand[k];
-	if (ptx_has(i, MOD_cp_mask) && k < i->noperands)
-		b.bytes = &i->operand[i->noperands - 1];
-	return b;
-}
-
-static bool bulk(const struct ptx_insn *i, struct plan *p)
-{
-	struct plan_bulk b;
-
-	p->before = true;
-	if (i->op == OP_cp_async_bulk_commit_group)
-		return true;
-	if (i->op == OP_cp_async_bulk_wait_group) {
-		p->before = false;
-		return p->after = true;
-	}
-	b = plan_bulk_of(i);
-	if (b.copy == COPY_PREFETCH || !b.shared || b.shared->kind != PO_ADDR)
-		return false;
-	p->class = PLAN_LANES;
-	p->sync = true;
-	plan_add(p, b.shared, VAL_SHARED);
-	if (b.mbar)
-		plan_add(p, b.mbar, VAL_SHARED);
-	if (b.size)
-		plan_add(p, b.size, VAL_U32);
-	if (b.mask)
-		plan_add(p, b.mask, VAL_U32);
-	if (b.bytes)
-		plan_add(p, b.bytes, VAL_U32);
-	if (b.tensor)
-		plan_add(p, &b.other->list[0], VAL_MAP);
-	else if (b.copy == COPY_PEER)
-		plan_add(p, b.other, VAL_SHARED);
-	return true;
 }
 
 static bool mbarrier(const struct ptx_insn *i, struct plan *p)
@@ -354,7 +291,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 		yes = access(f, i, p);
 		break;
 	case EF_CP_ASYNC: yes = async_copy(i, p); break;
-	case EF_BULK: yes = bulk(i, p); break;
+	case EF_BULK: yes = plan_bulk(f, i, p); break;
 	case EF_MBARRIER: yes = mbarrier(i, p); break;
 	case EF_WGMMA: yes = wgmma(i, p); break;
 	case EF_TCGEN05: yes = plan_tcgen05(i, p); break;
@@ -436,36 +373,13 @@ static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, st
 	return true;
 }
 
-/* Copies record their global side in a record before their shared one: all that a screen of this record
- * must know, so also the size and the tensor map, which are in the other record, too. */
-static bool global_copy(const struct ptx_insn *i, struct plan *p)
+static bool async_copy_global(const struct ptx_insn *i, struct plan *p)
 {
-	struct plan_bulk b;
-
+	if (i->op != OP_cp_async)
+		return false;
 	p->before = true;
-	if (i->op == OP_cp_async) {
-		p->class = PLAN_GLOBAL;
-		plan_add(p, &i->operand[1], VAL_GLOBAL);
-		return true;
-	}
-	if (ptx_effect_of(i->op) != EF_BULK ||
-			i->op == OP_cp_async_bulk_commit_group ||
-			i->op == OP_cp_async_bulk_wait_group)
-		return false;
-	b = plan_bulk_of(i);
-	if (b.copy == COPY_PREFETCH || b.copy == COPY_PEER || !b.other)
-		return false;
-	p->class = PLAN_LANES;
-	if (!b.tensor) {
-		plan_add(p, b.other, VAL_GLOBAL);
-		plan_add(p, b.size, VAL_U32);
-		return true;
-	}
-	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
-		plan_add(p, &b.other->list[1].list[k], VAL_U32);
-	for (unsigned k = 0; b.offsets && k < b.offsets->n && k < 3; k++)
-		plan_add(p, &b.offsets->list[k], VAL_U32);
-	plan_add(p, &b.other->list[0], VAL_MAP);
+	p->class = PLAN_GLOBAL;
+	plan_add(p, &i->operand[1], VAL_GLOBAL);
 	return true;
 }
 
@@ -483,8 +397,10 @@ bool plan_global_of(const struct ptx_func *f, const struct ptx_insn *i, struct p
 	switch (ptx_effect_of(i->op)) {
 	case EF_READ: case EF_WRITE: case EF_RMW:
 		return global_access(f, i, p);
-	case EF_CP_ASYNC: case EF_BULK:
-		return global_copy(i, p);
+	case EF_CP_ASYNC:
+		return async_copy_global(i, p);
+	case EF_BULK:
+		return plan_bulk_global(f, i, p);
 	case EF_GRID:
 		return grid(i, p);
 	case EF_CONTROL:

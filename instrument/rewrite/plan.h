@@ -47,6 +47,8 @@ struct plan {
 	bool elsewhere;            /* the record is written at another instruction (plan_heap_of()) */
 	bool collective;           /* a warp collective that orders no memory: several in a row
 				      are recorded as one */
+	uint64_t map;              /* of a tensor copy: the map, as VAL_MAP, if it is always this parameter of
+				      the kernel, so that it is not recorded; else 0 */
 	uint8_t nvalues;           /* values that are not constants */
 	struct { const struct ptx_operand *o; uint8_t kind; } value[PLAN_VALUES];
 };
@@ -90,20 +92,13 @@ const struct ptx_insn *plan_heap_at(const struct ptx_func *f, const struct ptx_i
 /* The word of record.h for the value of a store of constants; 0: it is no such store. */
 uint32_t plan_stores(const struct ptx_insn *i);
 unsigned plan_words(const struct plan *p);
+/* For rules of a single effect: adds a value, unless it is a constant, which the decoder takes from the
+ * instruction. */
+void plan_add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind);
 /* The reason why an instruction whose effect is checked cannot be recorded; NULL: it can, or
  * there is nothing to record. */
 const char *plan_refuses(const struct ptx_insn *i);
 
-/* Operands of bulk copies, by the syntax of the instruction. */
-enum plan_copy { COPY_LOAD, COPY_STORE, COPY_PEER, COPY_PREFETCH };
-struct plan_bulk {
-	enum plan_copy copy;
-	bool tensor, multicast, rows; /* rows: gather4 or scatter4 */
-	enum ptx_mod mode;         /* of MG_loadmode, or MOD_NONE */
-	const struct ptx_operand *shared, *other, *size, *mbar, *mask, *offsets;
-	const struct ptx_operand *bytes; /* the mask of .cp_mask */
-};
-struct plan_bulk plan_bulk_of(const struct ptx_insn *i);
 /* The index of the address operand. */
 unsigned plan_address(const struct ptx_insn *i);
 /* The barrier operand of a CTA barrier instruction. */

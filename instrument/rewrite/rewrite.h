@@ -112,6 +112,7 @@ bool rewrite_leaves(const struct ptx_insn *i);
 
 /* ---- the rest of what this module offers ---- */
 #include "plan.h"
+#include "plan_bulk.h"
 #include "slice.h"
 
 #endif

@@ -83,6 +83,8 @@ static void write_words(struct writer *w, const struct plan *p, unsigned words, 
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
 	h.earlier = p->sync && w->r->site.at[site].phase == PHASE_BEFORE &&
 		ticket_may_be_earlier(w->r->site.at[site].insn);
+	h.elected = p->class == PLAN_LANES &&
+		(p->sync || ptx_effect_of(w->r->site.at[site].insn->op) == EF_BULK);
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);

@@ -43,7 +43,7 @@ static const struct { uint32_t digest, site; } sites[SITES] = {
 	[TENSOR_SUM] = { LANES(3), BYTES(SCREEN_TENSOR_REDUCE, 1) },
 };
 
-static const struct screen_tensor tensors[] = { { 2, 3, { 0 }, 0 }, { 2, 2, { 16 }, 0 } };
+static const struct screen_tensor tensors[] = { { 2, 3, { 0 }, 0, 0 }, { 2, 2, { 16 }, 0, 0 } };
 
 #define AT 0x700000000ull
 
