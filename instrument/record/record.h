@@ -20,7 +20,8 @@
  *    record: word 0: site << 13 | affine << 12 | stride + 2048, for an affine shared address
  *            word 1: lanes
  *            word 2: %clock
- *            word 3: affine shared address: the leader's address; else the ticket, or 0
+ *            word 3: affine shared address: the leader's address; else the ticket, or 0 if
+ *                    the launch has none. It counts only for what synchronizes
  *    An affine global address has 4 more words: its upper half, s, t and k. The lane at
  *    distance d from the leader has the address leader + (d mod 2^k) * s + (d >> k) * t.
  *    What a store writes from registers is one word: a hash of what each lane writes if all

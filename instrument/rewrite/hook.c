@@ -468,18 +468,13 @@ static void record_alone(struct text *t, const struct hook *h)
 		"\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
 		"\tsetp.eq.u32 %%cs_alone, %%cs_t, 0;\n");
 	chunk_has_space(t, h, units, "%cs_alone");
-	if (h->sync)
-		text_printf(t, "\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
-			"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n", h->module);
-	if (h->earlier)
-		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_ticket, 0, %%cs_q;\n"
-			"\tnot.pred %%cs_q, %%cs_q;\n\tand.pred %%cs_alone, %%cs_alone, %%cs_q;\n");
-	text_printf(t, "\t@!%%cs_alone bra $CSF%u;\n\tmov.b32 %%cs_k, %s;\n", h->label,
-		h->earlier ? "%cs_ticket" : "0");
-	if (h->sync && !h->earlier)
-		draw_ticket(t, h);
-	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n\tsetp.eq.u32 %%cs_lead, 0, 0;\n", h->word,
-		h->often_uniform ? RECORD_AFFINE : 0);
+	text_printf(t, "\t@!%%cs_alone bra $CSF%u;\n"
+		"\tmov.b32 %%cs_k, %%cs_ticket;\n"
+		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
+		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
+		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n", h->label, h->module);
+	draw_ticket(t, h);
+	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n\tsetp.eq.u32 %%cs_lead, 0, 0;\n", h->word, RECORD_AFFINE);
 	header(t, h);
 	store_words(t, h, "", true);
 	text_printf(t, "\tadd.u32 %%cs_pos, %%cs_pos, %u;\n\tbra $CSZ%u;\n\t}\n$CSF%u:\n", units, h->label, h->label);
@@ -505,17 +500,17 @@ static void state_param(struct text *t, const char *name, const struct hook *h)
 	text_printf(t, ".param .align 8 .b8 %s[%d]", name, h->sync ? 16 : 8);
 }
 
-static void store_state(struct text *t, const char *name, const struct hook *h)
+static void store_state(struct text *t, const char *name, const struct hook *h, const char *ticket)
 {
 	text_printf(t, "\tst.param.v2.b32 [%s], {%%cs_pos, %%cs_era};\n", name);
 	if (h->sync)
-		text_printf(t, "\tst.param.b32 [%s+8], %%cs_ticket;\n", name);
+		text_printf(t, "\tst.param.b32 [%s+8], %s;\n", name, ticket);
 }
 
-static void load_state(struct text *t, const char *name, const struct hook *h)
+static void load_state(struct text *t, const char *name, bool ticket)
 {
 	text_printf(t, "\tld.param.v2.b32 {%%cs_pos, %%cs_era}, [%s];\n", name);
-	if (h->sync)
+	if (ticket)
 		text_printf(t, "\tld.param.b32 %%cs_ticket, [%s+8];\n", name);
 }
 
@@ -531,11 +526,11 @@ static void print_function(struct text *t, const struct hook *h)
 	text_printf(t, ")\n{\n\t.reg .b32 %%cs_pos, %%cs_era, %%cs_ticket, %%cs_zero, %%cs_site;\n");
 	hook_registers(t, words);
 	text_printf(t, "\tld.param.b32 %%cs_site, [consan_site];\n");
-	load_state(t, "consan_state", h);
+	load_state(t, "consan_state", h->sync);
 	for (unsigned k = 0; k < words; k++)
 		text_printf(t, "\tld.param.b32 %%cs_v%u, [consan_v%u];\n", k, k);
 	record_in_function(t, h);
-	store_state(t, "consan_next", h);
+	store_state(t, "consan_next", h, "%cs_ticket");
 	text_printf(t, "\tret;\n}\n");
 }
 
@@ -583,6 +578,17 @@ static size_t add_function(struct hook_functions *all, const struct hook *h)
 	return k;
 }
 
+/* What the function of a record must do. Those of elected lanes are alike: they draw a ticket if they are not given
+ * one, and a record that needs none is given one that has no meaning. */
+static struct hook of_function(const struct hook *h)
+{
+	struct hook f = *h;
+
+	if (h->elected)
+		f.sync = f.earlier = f.often_uniform = true;
+	return f;
+}
+
 /* The number of the function that writes such records. */
 static size_t function_of(struct hook_functions *all, const struct hook *h)
 {
@@ -605,23 +611,24 @@ static size_t function_of(struct hook_functions *all, const struct hook *h)
 static void call_function(struct text *t, const struct hook *h)
 {
 	const unsigned words = h->words + h->conflict.words;
-	const size_t k = function_of(h->functions, h);
+	const struct hook f = of_function(h);
+	const size_t k = function_of(h->functions, &f);
 
 	text_printf(t, "\t{ ");
-	state_param(t, "consan_next", h);
+	state_param(t, "consan_next", &f);
 	text_printf(t, ";\n\t");
-	state_param(t, "consan_state", h);
+	state_param(t, "consan_state", &f);
 	text_printf(t, ";\n\t.param .b32 consan_site;\n\t.reg .b32 %%cs_own;\n");
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, "\tor.b32 %%cs_own, %s%u, %%cs_zero;\n"
 			"\t.param .b32 consan_v%u;\n\tst.param.b32 [consan_v%u], %%cs_own;\n", h->prefix, v, v, v);
 	text_printf(t, "\tst.param.b32 [consan_site], %s;\n", h->word);
-	store_state(t, "consan_state", h);
+	store_state(t, "consan_state", &f, !h->sync ? "1" : h->earlier ? "%cs_ticket" : "0");
 	text_printf(t, "\tcall (consan_next), " NAME "%zu, (consan_site, consan_state", k);
 	for (unsigned v = 0; v < words; v++)
 		text_printf(t, ", consan_v%u", v);
 	text_printf(t, ");\n");
-	load_state(t, "consan_next", h);
+	load_state(t, "consan_next", h->sync);
 	text_printf(t, "\t}\n");
 }
 

@@ -42,7 +42,7 @@ struct hook {
 	const char *prefix;
 	bool sync;
 	bool earlier;              /* sync: a ticket that the lane drew before will do */
-	bool elected;              /* PLAN_LANES: often executed by one lane alone */
+	bool elected;              /* as plan.elected */
 	bool always;               /* a kernel runs only if there is a pool */
 	bool in_place;             /* no function is called */
 	struct hook_functions *functions;

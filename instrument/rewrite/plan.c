@@ -333,6 +333,7 @@ bool plan_of(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)
 			p->value[k].kind = VAL_PRED;
 	if (!p->nvalues && p->class != PLAN_ADDRESS)
 		p->class = PLAN_NOTHING;
+	p->elected = p->sync && p->class == PLAN_LANES;
 	return yes;
 }
 
@@ -369,6 +370,7 @@ static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, st
 	set_before_after(i, p);
 	p->class = p->sync ? PLAN_LANES : PLAN_GLOBAL;
 	plan_add(p, a, VAL_GLOBAL);
+	p->elected = p->sync;
 	p->conflicts = p->class == PLAN_GLOBAL ? (uint8_t)conflict_words(f, i) : 0;
 	return true;
 }

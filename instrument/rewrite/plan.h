@@ -41,6 +41,8 @@ struct plan {
 	bool waits;                /* also recorded before it, as a wait that has not succeeded
 				      yet */
 	bool uniform;              /* the lanes of a record mostly have the same words */
+	bool elected;              /* PLAN_LANES: often executed by one lane alone, as what synchronizes and bulk
+				      copies */
 	bool wgmma;                /* recorded together with its group (statement.c) */
 	uint8_t conflicts;         /* a store: register words that it writes, which lanes with
 				      the same address compare (conflict.h) */

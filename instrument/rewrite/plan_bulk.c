@@ -139,7 +139,7 @@ bool plan_bulk_global(const struct ptx_func *f, const struct ptx_insn *i, struct
 	if (!b.tensor) {
 		plan_add(p, b.other, VAL_GLOBAL);
 		plan_add(p, b.size, VAL_U32);
-		return true;
+		return p->elected = true;
 	}
 	for (unsigned k = 0; k < b.other->list[1].n && k < 5; k++)
 		plan_add(p, &b.other->list[1].list[k], VAL_U32);
@@ -148,5 +148,6 @@ bool plan_bulk_global(const struct ptx_func *f, const struct ptx_insn *i, struct
 	add_map(f, &b.other->list[0], p);
 	if (!p->nvalues)
 		p->class = PLAN_NOTHING;
+	p->elected = p->class == PLAN_LANES;
 	return true;
 }

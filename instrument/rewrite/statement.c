@@ -32,9 +32,15 @@ static void values(struct writer *w, const struct plan *p, const char *prefix, u
 	operands_values(&(struct operands){ &w->out, w->r, w->f }, p, prefix, first);
 }
 
-static void tile_address(struct writer *w, const struct ptx_insn *i, const struct plan *p)
+/* Begins the code around an instruction: declares the registers, and loads what will be recorded. */
+static void begin_hook(struct writer *w, const struct ptx_insn *i, const struct plan *p)
 {
+	text_printf(&w->out, "{\n");
+	hook_registers(&w->out, plan_words(p) + p->conflicts);
+	values(w, p, "%cs_v", 0);
 	operands_tile(&(struct operands){ &w->out, w->r, w->f }, i, p);
+	if (p->conflicts)
+		conflict_values(&w->out, w->f, i, plan_words(p));
 }
 
 static void write_original(struct writer *w, const struct ptx_insn *i)
@@ -74,7 +80,7 @@ static bool ends_divergence(const struct rewrite_site *s)
 static void write_words(struct writer *w, const struct plan *p, unsigned words, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
-		.prefix = "%cs_v", .sync = p->sync, .often_uniform = p->test || p->uniform, .label = w->labels++,
+		.prefix = "%cs_v", .sync = p->sync, .elected = p->elected, .often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
 		.in_place = w->inflight || ends_divergence(&w->r->site.at[site]), .functions = w->functions,
 		.drains = w->r->drains };
@@ -83,8 +89,6 @@ static void write_words(struct writer *w, const struct plan *p, unsigned words, 
 		h.conflict = (struct conflict){ p->conflicts, w->f, w->r->site.at[site].insn };
 	h.earlier = p->sync && w->r->site.at[site].phase == PHASE_BEFORE &&
 		ticket_may_be_earlier(w->r->site.at[site].insn);
-	h.elected = p->class == PLAN_LANES &&
-		(p->sync || ptx_effect_of(w->r->site.at[site].insn->op) == EF_BULK);
 	h.exits = w->r->site.at[site].phase == PHASE_BEFORE &&
 		rewrite_leaves(w->r->site.at[site].insn);
 	hook_record(&w->out, &h);
@@ -135,9 +139,7 @@ static void write_token(struct writer *w, const struct ptx_insn *i)
 
 	if (!plan_token_of(w->f, i, &p))
 		return;
-	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(&p));
-	values(w, &p, "%cs_v", 0);
+	begin_hook(w, i, &p);
 	write_record(w, &p, add_site(w, i, PHASE_TOKEN));
 	text_printf(&w->out, "}\n");
 }
@@ -206,18 +208,8 @@ static void await_result(struct writer *w, const struct ptx_insn *i, unsigned la
 		"\t@%%cs_q bra $CSE%u;\n", label);
 }
 
-/* The record of an instruction's global side, around its other records. The address is loaded
- * first, as the statement may overwrite it. */
-static void global_begin(struct writer *w, const struct ptx_insn *i, const struct plan *p)
-{
-	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(p) + p->conflicts);
-	values(w, p, "%cs_v", 0);
-	tile_address(w, i, p);
-	if (p->conflicts)
-		conflict_values(&w->out, w->f, i, plan_words(p));
-}
-
+/* The record of an instruction's global side, around its other records (begin_hook()), as the statement may
+ * overwrite the address. */
 static void write_global(struct writer *w, const struct ptx_insn *i, const struct plan *p,
 	enum site_phase phase)
 {
@@ -255,12 +247,7 @@ static void write_hooked(struct writer *w, const struct ptx_insn *i, const struc
 	struct plan returned;
 	unsigned label;
 
-	text_printf(&w->out, "{\n");
-	hook_registers(&w->out, plan_words(p) + p->conflicts);
-	values(w, p, "%cs_v", 0);
-	tile_address(w, i, p);
-	if (p->conflicts)
-		conflict_values(&w->out, w->f, i, plan_words(p));
+	begin_hook(w, i, p);
 	if (p->before || p->waits) {
 		struct plan before = *p;
 
@@ -303,9 +290,7 @@ static void write_mapa(struct writer *w, const struct ptx_insn *i, const struct 
 	unsigned label = w->labels++;
 	struct text *t = &w->out;
 
-	text_printf(t, "{\n");
-	hook_registers(t, plan_words(p));
-	values(w, p, "%cs_v", 0);
+	begin_hook(w, i, p);
 	text_printf(t, "\tmov.u32 %%cs_t, %%cluster_nctarank;\n\tmov.b32 %%cs_u, ");
 	if (rank->kind == PO_IMM)
 		text_printf(t, "%lld;\n", (long long)rank->imm);
@@ -495,7 +480,7 @@ static void write_heap(struct writer *w, const struct ptx_insn *i, const struct 
 	if (i > call)
 		write_original(w, i);
 	if (plan_global_of(w->f, call, &p)) {
-		global_begin(w, call, &p);
+		begin_hook(w, call, &p);
 		write_global(w, call, &p, PHASE_GLOBAL);
 		text_printf(&w->out, "}\n");
 	}
@@ -588,7 +573,7 @@ void statement_write(struct writer *w, uint32_t at)
 	if (recorded || global)
 		w->collective = 0;
 	if (global)
-		global_begin(w, i, &side);
+		begin_hook(w, i, &side);
 	if (global && side.before)
 		write_global(w, i, &side, PHASE_GLOBAL);
 	if (global && !side.after)
