@@ -102,17 +102,19 @@ static enum use follow(struct flow *w)
 	return use;
 }
 
+static bool has_register(const struct ptx_operand *o, uint32_t reg)
+{
+	for (unsigned k = 0; (o->kind == PO_VEC || o->kind == PO_PAIR) && k < o->n; k++)
+		if (has_register(&o->list[k], reg))
+			return true;
+	return o->kind == PO_REG && o->reg == reg;
+}
+
 static bool writes(const struct ptx_insn *i, uint32_t reg)
 {
-	for (unsigned k = 0; k < ptx_written(i); k++) {
-		const struct ptx_operand *o = &i->operand[k];
-
-		if (o->kind == PO_REG && o->reg == reg)
+	for (unsigned k = 0; k < ptx_written(i); k++)
+		if (has_register(&i->operand[k], reg))
 			return true;
-		for (unsigned j = 0; (o->kind == PO_VEC || o->kind == PO_PAIR) && j < o->n; j++)
-			if (o->list[j].kind == PO_REG && o->list[j].reg == reg)
-				return true;
-	}
 	return false;
 }
 

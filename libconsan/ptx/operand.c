@@ -258,6 +258,19 @@ static bool number(struct parser *p, bool minus)
 	return true;
 }
 
+/* Behind an operand: |, and the register with which it is a pair. */
+static bool pair(struct parser *p, size_t first)
+{
+	if (!parse_take(p, '|'))
+		return true;
+	if (p->l.kind != T_NAME)
+		return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a register behind '|'");
+	if (!operand_named(p))
+		return false;
+	fold(p, first, PO_PAIR);
+	return true;
+}
+
 /* Parses and pushes one operand. The common case, a register, comes first. */
 bool operand_one(struct parser *p)
 {
@@ -292,16 +305,7 @@ bool operand_one(struct parser *p)
 	}
 	if (p->l.kind != T_NAME)
 		return number(p, false);
-	if (!operand_named(p))
-		return false;
-	if (parse_take(p, '|')) {
-		if (p->l.kind != T_NAME)
-			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "expected a register behind '|'");
-		if (!operand_named(p))
-			return false;
-		fold(p, first, PO_PAIR);
-	}
-	return true;
+	return operand_named(p) && pair(p, first);
 }
 
 bool operand_all(struct parser *p)
@@ -311,9 +315,11 @@ bool operand_all(struct parser *p)
 	if (lex_is(&p->l, ';'))
 		return true;
 	do {
-		if (p->stack.n - first == PTX_MAX_OPERANDS)
+		const size_t at = p->stack.n;
+
+		if (at - first == PTX_MAX_OPERANDS)
 			return parse_fail(p, CONSAN_ERR_PTX_SYNTAX, "too many operands");
-		if (!operand_one(p))
+		if (!operand_one(p) || (p->stack.at[at].kind == PO_VEC && !pair(p, at))) /* tex has such pairs */
 			return false;
 	} while (parse_take(p, ','));
 	return true;
