@@ -71,6 +71,12 @@ static bool runs_over(const struct kfunc *callee, const struct kfunc *caller)
 
 /* ---- call and return ---- */
 
+/* A caller's variable may be larger than the callee's, or smaller. */
+static size_t common(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static bool enter(struct warp *w, const struct xop *x, const struct call_site *s,
 	const struct kfunc *to, unsigned l)
 {
@@ -93,7 +99,7 @@ static bool enter(struct warp *w, const struct xop *x, const struct call_site *s
 	}
 	for (unsigned a = 0; a < s->narg && a < to->f->nparam; a++)
 		memcpy(stack_of(w, l, top + to->params_at + (uint32_t)to->f->param[a].offset),
-			stack_of(w, l, sp[l] + s->arg[a].at), s->arg[a].bytes);
+			stack_of(w, l, sp[l] + s->arg[a].at), common(s->arg[a].bytes, to->f->param[a].size));
 	vec_push(&w->call[l], f);
 	sp[l] = top;
 	dynamic[l] = 0;
@@ -163,7 +169,7 @@ enum step op_ret(struct warp *w, const struct xop *x, uint32_t lanes)
 			memcpy(stack_of(w, l, f.sp + f.site->ret[r].at),
 				stack_of(w, l, sp[l] + fn->rets_at
 					+ (uint32_t)fn->f->ret[r].offset),
-				f.site->ret[r].bytes);
+				common(f.site->ret[r].bytes, fn->f->ret[r].size));
 		if (f.saved) {
 			columns(w, fn, f.site->caller, l, f.saved, true);
 			free(f.saved);

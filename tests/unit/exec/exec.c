@@ -821,6 +821,19 @@ Test(exec, registers_of_other_types)
 	}
 }
 
+/* Of a variable that is larger than the parameter, as much is copied as the parameter has. */
+Test(exec, arguments_of_another_size)
+{
+	struct run u = { .block = 32 };
+
+	ok(&u, HEAD ".func (.param .b32 r) f(.param .b32 x)\n{\n.reg .b32 v;\nld.param.b32 v, [x];\n"
+		"st.param.b32 [r], v;\nret;\n}\n.visible .entry k(.param .u64 out)\n{\n.reg .b32 v;\n"
+		".reg .b64 o;\nld.param.u64 o, [out];\n{\n.param .b8 x[65536];\n.param .b8 r[65536];\n"
+		"st.param.b32 [x], 5;\ncall (r), f, (x);\nld.param.b32 v, [r];\n}\nst.global.b32 [o], v;\nret;\n}\n");
+	cr_assert_eq(u.out[0], 5);
+	done(&u);
+}
+
 Test(exec, launches_that_a_driver_refuses)
 {
 	struct run u = { .block = 2048 };
