@@ -41,16 +41,25 @@ static enum step op_generic_param(struct warp *w, const struct xop *x, uint32_t 
 	return STEP_NEXT;
 }
 
-/* mixed widths (.u64 destination, 32-bit source, or the reverse) occur with .shared */
+/* Mixed widths (.u64 destination, 32-bit source, or the reverse) occur with .shared. */
+static bool is_wide(const struct decoder *d, const struct ptx_insn *i, unsigned k)
+{
+	const unsigned bits = dec_bits(d, &i->operand[k]);
+
+	return (bits ? bits : ptx_type_bits(ptx_type_of(i, 0))) == 64;
+}
+
+static enum ptx_type width(bool wide)
+{
+	return wide ? TY_b64 : TY_b32;
+}
+
 static void operands(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 {
-	enum ptx_type t = ptx_type_of(i, 0);
-	unsigned from = dec_bits(d, &i->operand[1]), to = dec_bits(d, &i->operand[0]);
-
-	x->o[0] = dec_dst(d, &i->operand[0], t);
-	x->o[1] = dec_src(d, &i->operand[1], t);
-	x->o[2] = (to ? to : ptx_type_bits(t)) == 64;
-	x->o[3] = (from ? from : ptx_type_bits(t)) == 64;
+	x->o[2] = is_wide(d, i, 0);
+	x->o[3] = is_wide(d, i, 1);
+	x->o[0] = dec_dst(d, &i->operand[0], width(x->o[2]));
+	x->o[1] = dec_src(d, &i->operand[1], width(x->o[3]));
 }
 
 DECODER(cvta)
@@ -114,8 +123,8 @@ static enum step op_isspacep(struct warp *w, const struct xop *x, uint32_t lanes
 DECODER(isspacep)
 {
 	x->o[0] = dec_dst(d, &i->operand[0], TY_pred);
-	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
 	x->o[3] = dec_bits(d, &i->operand[1]) != 32;
+	x->o[1] = dec_src(d, &i->operand[1], width(x->o[3]));
 	x->fn = op_isspacep;
 	x->i.u = ptx_space_of(i, 0);
 	return true;
@@ -157,7 +166,9 @@ static enum step op_getctarank(struct warp *w, const struct xop *x, uint32_t lan
 
 DECODER(getctarank)
 {
-	operands(d, i, x);
+	x->o[0] = dec_dst(d, &i->operand[0], TY_u32);
+	x->o[3] = is_wide(d, i, 1);
+	x->o[1] = dec_src(d, &i->operand[1], width(x->o[3]));
 	x->fn = op_getctarank;
 	x->pure = true;
 	x->i.u = ptx_space_of(i, 0) == PS_none ? ex_shared_window : 0;

@@ -93,6 +93,13 @@ static bool (*const run[AT_COUNT])(struct warp *, uint32_t, const struct reach *
 #undef ATOM
 };
 
+/* bytes of what each accesses */
+static const uint8_t size_of[AT_COUNT] = {
+#define ATOM(id, T, result) sizeof(T),
+#include "atom.def"
+#undef ATOM
+};
+
 static bool reach_any(struct warp *w, const struct xop *x, uint32_t lanes, unsigned space,
 	unsigned bytes, struct reach *r)
 {
@@ -249,7 +256,7 @@ static int choose(enum ptx_mod op, enum ptx_type t)
 		if (half || bhalf)
 			return half ? AT_addf16 : AT_addbf16;
 		if (class == 'f')
-			return wide ? AT_addf64 : AT_addf32;
+			return t == TY_f64 ? AT_addf64 : t == TY_f32 ? AT_addf32 : -1;
 		return wide ? AT_add64 : AT_add32;
 	case MOD_min:
 		if (half || bhalf)
@@ -268,7 +275,7 @@ static int choose(enum ptx_mod op, enum ptx_type t)
 	case MOD_and: return wide ? AT_and64 : AT_and32;
 	case MOD_or: return wide ? AT_or64 : AT_or32;
 	case MOD_xor: return wide ? AT_xor64 : AT_xor32;
-	case MOD_exch: return wide ? AT_exch64 : bits == 32 ? AT_exch32 : -1;
+	case MOD_exch: return wide ? AT_exch64 : AT_exch32;
 	case MOD_cas: return wide ? AT_cas64 : bits == 32 ? AT_cas32 : AT_cas16;
 	default: return -1;
 	}
@@ -282,7 +289,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	enum ptx_mod op = ptx_pick(i, MG_redop);
 	enum ev_sem sem = ptx_sem_of(i, SEM_WEAK);
 	enum ev_scope scope = ptx_scope_of(i, SCOPE_NONE);
-	unsigned size = ptx_type_atomic_bits(t) / 8, parts = ptx_type_bits(t) / 8 / size;
+	unsigned size = ptx_type_atomic_bits(t) / 8, parts = size ? ptx_type_bits(t) / 8 / size : 0;
 	bool packed = parts > 1;
 	unsigned reg = packed || size == 4 ? 4 : size == 8 ? 8 : 2;
 	struct xaddr a = dec_addr(d, &o[0]);
@@ -302,7 +309,7 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 		return op == MOD_cas || op == MOD_exch ? true
 			: dec_unsupported(d, "128-bit atomic");
 	}
-	if (kind < 0)
+	if (kind < 0 || size_of[kind] != size)
 		return dec_unsupported(d, "this atomic operation on this type");
 	if (o[1].kind == PO_VEC) {
 		struct atom_list *v = dec_alloc(d, sizeof *v);

@@ -5,6 +5,7 @@
  * at the return. alloca lengthens the frame of the lane's function. Registers of a function have
  * columns of their own, above those of its callers. Only a recursive call saves the columns that it
  * would overwrite. */
+#include "async.h"
 #include "internal.h"
 
 #include <stdlib.h>
@@ -25,12 +26,12 @@ static size_t columns(const struct warp *w, const struct kfunc *callee, const st
 	size_t n = 0;
 
 	for (unsigned c = 0; c < RC_COUNT; c++) {
-		unsigned bytes = reg_class_bytes((enum reg_class)c);
-		unsigned width = bytes / LANES;
+		unsigned stride = reg_class_stride((enum reg_class)c);
+		unsigned width = reg_class_bytes((enum reg_class)c) / LANES;
 		uint32_t end = caller->base[c] + caller->n[c];
 
 		for (uint32_t col = callee->base[c]; col < end; col++) {
-			unsigned char *r = w->r + k->class_at[c] + (size_t)col * bytes;
+			unsigned char *r = w->r + k->class_at[c] + (size_t)col * stride;
 
 			if (c == RC_PRED) {
 				l32 *p = (l32 *)r;
@@ -127,8 +128,10 @@ static enum step op_call_indirect(struct warp *w, const struct xop *x, uint32_t 
 {
 	const struct exec_kernel *k = w->worker->grid->k;
 	const struct call_site *s = x->i.p;
-	const l64 *target = r64(w, s->target_slot);
+	uint64_t target[LANES];
 	uint32_t rest = lanes;
+
+	lane_addrs(w, s->target, target);
 
 	while (rest) {
 		uint64_t to = target[__builtin_ctz(rest)], index = FUNC_INDEX(to);
@@ -274,8 +277,10 @@ static bool decode_stack(struct decoder *d, const struct ptx_insn *i, struct xop
 {
 	const enum ptx_type t = ptx_type_of(i, 0);
 
+	if (t != TY_u32 && t != TY_u64)
+		return dec_unsupported(d, "a stack pointer of this type");
 	x->fn = fn;
-	x->o[2] = ptx_type_bits(t) == 64;
+	x->o[2] = t == TY_u64;
 	x->o[3] = d->fn->frame;
 	if (fn != op_stackrestore)
 		x->o[0] = dec_dst(d, &i->operand[0], t);
@@ -333,7 +338,7 @@ DECODER(call)
 		return false;
 	x->i.p = s;
 	if (!f) {
-		s->target_slot = dec_src(d, &i->operand[0], TY_u64);
+		s->target = dec_addr(d, &i->operand[0]);
 		s->ret_pc = (uint32_t)d->code.n + 1;
 		x->fn = op_call_indirect;
 		return true;

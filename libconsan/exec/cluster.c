@@ -187,6 +187,7 @@ enum turn cluster_turn(struct cluster *c)
 
 /* The turn is part of the state. Without it, a warp that ran only one of its fragments would look
  * like one that repeats, although another fragment would see a change. */
+__attribute__((no_sanitize("address"))) /* slot_gap.c */
 static uint64_t hash_warp(const struct warp *w)
 {
 	uint64_t h = 0xcbf29ce484222325ull ^ w->polls;

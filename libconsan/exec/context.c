@@ -162,6 +162,7 @@ static struct warp *warp_new(struct worker *wk, struct cta *cta, unsigned id)
 		else if (!sreg_of_cta((unsigned)c->value))
 			fill_sreg(w, c);
 	}
+	slot_gap_poison(k, w->r);
 	return w;
 }
 

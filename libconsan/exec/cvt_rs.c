@@ -12,7 +12,7 @@ struct args {
 	struct num_fmt fmt;
 	unsigned n, bits;          /* elements of the result, and bits of each */
 	unsigned width;            /* random bits */
-	unsigned result;           /* bits of the register */
+	unsigned result, from[4];  /* bits of the registers */
 	bool satfinite, relu;
 	uint32_t d, src[4], random; /* slots; src[0]: of the lowest element */
 };
@@ -62,6 +62,11 @@ static uint32_t round_off(const struct args *a, uint32_t x, uint32_t random)
 	return v | sign;
 }
 
+static uint32_t value_at(const struct warp *w, const struct args *a, unsigned k, unsigned lane)
+{
+	return a->from[k] == 32 ? r32(w, a->src[k])[lane] : (uint32_t)r64(w, a->src[k])[lane];
+}
+
 static enum step op_cvt(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const struct args *a = x->i.p;
@@ -71,7 +76,7 @@ static enum step op_cvt(struct warp *w, const struct xop *x, uint32_t lanes)
 		uint32_t r = 0;
 
 		for (unsigned k = 0; k < a->n; k++)
-			r |= round_off(a, r32(w, a->src[k])[l], random_of(a, bits, k)) << a->bits * k;
+			r |= round_off(a, value_at(w, a, k, l), random_of(a, bits, k)) << a->bits * k;
 		if (a->result <= 16)
 			r16(w, a->d)[l] = (uint16_t)r;
 		else if (a->result == 32)
@@ -110,11 +115,10 @@ bool dec_cvt_rs(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 			|| a->n != (four ? from->n : 2))
 		return dec_unsupported(d, "stochastic rounding between these types");
 	for (unsigned k = 0; k < a->n; k++)
-		a->src[a->n - 1 - k] = dec_src(d, four ? &from->list[k] : from + k, TY_f32);
+		a->src[a->n - 1 - k] = dec_wide_src(d, four ? &from->list[k] : from + k, TY_f32,
+			&a->from[a->n - 1 - k]);
 	a->random = dec_src(d, &i->operand[four ? 2 : 3], TY_b32);
-	a->result = dec_bits(d, &i->operand[0]);
-	a->result = a->result ? a->result : ptx_type_bits(t);
-	a->d = dec_dst(d, &i->operand[0], t);
+	a->d = dec_wide_dst(d, &i->operand[0], t, &a->result);
 	a->satfinite = ptx_has(i, MOD_satfinite);
 	a->relu = ptx_has(i, MOD_relu);
 	x->i.p = a;

@@ -70,6 +70,13 @@ unsigned reg_class_bytes(enum reg_class c)
 	return bytes[c];
 }
 
+unsigned reg_class_stride(enum reg_class c)
+{
+	const unsigned bytes = reg_class_bytes(c);
+
+	return SLOT_GAP ? ((bytes + 63) & ~63u) + SLOT_GAP : bytes;
+}
+
 /* ---- unsupported instructions ---- */
 
 enum step ex_refuse_op(struct warp *w, const struct xop *x, const char *fmt, ...)

@@ -55,7 +55,35 @@ unsigned char *module_place(const struct exec_module *m, const struct ptx_var *v
 /* Classes of slots. A function's registers are columns in each class. */
 enum reg_class { RC_PRED, RC_16, RC_32, RC_64, RC_128, RC_COUNT };
 unsigned reg_class_bytes(enum reg_class c);
+unsigned reg_class_stride(enum reg_class c); /* from one column to the next */
 enum reg_class reg_class_of(unsigned bits);
+
+/* slot_gap.c */
+#ifdef __SANITIZE_ADDRESS__
+#define SLOT_GAP 64u
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SLOT_GAP 64u
+#endif
+#endif
+struct exec_kernel;
+#ifdef SLOT_GAP
+void slot_gap_add(struct exec_kernel *k, uint32_t at, uint32_t bytes); /* a slot */
+void slot_gap_poison(const struct exec_kernel *k, const unsigned char *r);
+#else
+#define SLOT_GAP 0u
+static inline void slot_gap_add(struct exec_kernel *k, uint32_t at, uint32_t bytes)
+{
+	(void)k;
+	(void)at;
+	(void)bytes;
+}
+static inline void slot_gap_poison(const struct exec_kernel *k, const unsigned char *r)
+{
+	(void)k;
+	(void)r;
+}
+#endif
 
 enum const_kind { KC_VALUE, KC_SHARED /* + rank << 24 */, KC_SREG };
 struct kconst {                  /* a slot filled before the warp starts */
@@ -91,6 +119,7 @@ struct exec_kernel {
 	uint32_t sp_slot;        /* u32: the lanes' stack pointers */
 	uint32_t dynamic_slot;   /* u32: bytes that each lane's function has allocated behind its frame */
 	uint32_t reg_bytes;
+	struct slot_range *slots; /* slot_gap.c */
 	struct kconst *konst; size_t nkonst;
 	uint32_t local_stack;    /* bytes of stack per lane */
 	uint32_t least_inc;      /* the least count of a setmaxnreg.inc, or UINT32_MAX */
@@ -170,7 +199,7 @@ struct call_site {
 	const struct kfunc *callee; /* NULL: builtin or indirect */
 	enum builtin builtin;
 	enum exec_function runtime; /* BUILTIN_runtime */
-	uint32_t target_slot;    /* indirect: 64-bit function pointer */
+	struct xaddr target;     /* indirect: a function pointer */
 	uint32_t ret_pc;
 	unsigned narg, nret;
 	/* offsets in the caller's frame */

@@ -179,9 +179,6 @@ static inline bool lane_operands(struct decoder *d, const struct ptx_insn *i,
 		return dec_unsupported(d, "not supported for this type");
 	if (i->noperands != n)
 		return dec_unsupported(d, "%u operands, %u expected", i->noperands, n);
-	for (unsigned k = 0; k < n; k++)
-		if (!dec_holds(d, &i->operand[k], t[k]))
-			return dec_unsupported(d, "register of another type");
 	x->fn = x->run = fn;
 	x->pure = true;
 	x->o[0] = dec_dst(d, &i->operand[0], t[0]);

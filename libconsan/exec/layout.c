@@ -94,15 +94,17 @@ static void lay_columns(struct exec_kernel *k)
 	}
 	for (unsigned c = RC_COUNT; c-- > 0;) {
 		k->class_at[c] = at;
-		at += most[c] * reg_class_bytes((enum reg_class)c);
+		at += most[c] * reg_class_stride((enum reg_class)c);
 	}
 	k->sp_slot = (at + 63) & ~63u;
-	k->dynamic_slot = k->sp_slot + 128;
-	k->reg_bytes = k->dynamic_slot + 128;
+	k->dynamic_slot = k->sp_slot + reg_class_stride(RC_32);
+	k->reg_bytes = k->dynamic_slot + reg_class_stride(RC_32);
+	slot_gap_add(k, k->sp_slot, reg_class_bytes(RC_32));
+	slot_gap_add(k, k->dynamic_slot, reg_class_bytes(RC_32));
 }
 
 /* Turns columns into slots. */
-static void place_registers(const struct exec_kernel *k, struct kfunc *fn)
+static void place_registers(struct exec_kernel *k, struct kfunc *fn)
 {
 	static const uint32_t code[RC_COUNT] = { 0, 1, 2, 3, 3 };
 
@@ -113,7 +115,8 @@ static void place_registers(const struct exec_kernel *k, struct kfunc *fn)
 		for (unsigned e = 0; e < vec; e++) {
 			uint32_t *s = &fn->slot[fn->first[r] + e];
 
-			*s = k->class_at[c] + (fn->base[c] + *s) * reg_class_bytes(c);
+			*s = k->class_at[c] + (fn->base[c] + *s) * reg_class_stride(c);
+			slot_gap_add(k, *s, reg_class_bytes(c));
 		}
 	}
 	for (size_t i = 0; i < fn->nzero; i++) {

@@ -622,15 +622,18 @@ struct decoder;
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x); \
 	bool DECODER_NAME(id)(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 
-/* Can a lane access what the operand is as this type? False: its register is narrower, or a predicate for a number
- * or a number for one. ptxas refuses that, and the access would be to what lies behind the register. */
-bool dec_holds(const struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
-/* Slots of operands. `bits` is the width of the op: 1 (predicate), 8, 16, 32, 64, 128. An immediate
- * is converted to it (decimal and 0d literals become f32 when t is a 32-bit float, f16 or bf16 when
- * it is one of those). For a register whose declared width differs, see dec_bits().
- * dec_dst() gives SLOT_NONE for PO_SINK. */
+/* Slots of operands. t is what the handler accesses: a register of another width, or a predicate for a number, or a
+ * number for one, is refused. An immediate is converted to t (decimal and 0d literals become f32 when t is a 32-bit
+ * float, f16 or bf16 when it is one of those). dec_dst() gives SLOT_NONE for PO_SINK. */
 uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
 uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t);
+/* The same for instructions whose registers may be wider than their types (ISA 9.4.1): the handler accesses *bits,
+ * which is the width of the register (8, 16, 32, 64; of 128 the low 64), of anything else that of t. */
+uint32_t dec_wide_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned *bits);
+uint32_t dec_wide_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned *bits);
+/* The same for a vector of elements of type t, or one of them: a slot for each. *bytes: 2, 4 or 8 for each lane. */
+bool dec_elements(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, bool dst, uint32_t *slot,
+	unsigned *bytes);
 /* Predicate source; *flip is FULL for !p, else 0. */
 uint32_t dec_pred(struct decoder *d, const struct ptx_operand *o, uint32_t *flip);
 /* Declared width of a register operand (1, 8, 16, 32, 64, 128); 0: not a register. */

@@ -42,8 +42,6 @@ DECODER(st_bulk)
 
 	if (v->kind != PO_IMM || v->imm)
 		return dec_unsupported(d, "st.bulk of another value than 0");
-	if (dec_bits(d, &i->operand[1]) == 32)
-		return dec_unsupported(d, "st.bulk with a 32-bit size");
 	x->fn = st_bulk;
 	x->o[1] = dec_src(d, &i->operand[1], TY_u64);
 	x->o[2] = a.slot;

@@ -395,18 +395,12 @@ static enum step ld_entry_param(struct warp *w, const struct xop *x, uint32_t la
 
 /* ---- decoding ---- */
 
-static unsigned reg_bytes(unsigned bits)
-{
-	return bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
-}
-
 /* Decodes the value operand: slots, element size, vector length, register width. */
 static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx_operand *o,
 	bool dst, struct xop *x)
 {
 	enum ptx_type t = ptx_type_of(i, 0);
-	unsigned size = ptx_type_bits(t) / 8, vec = o->kind == PO_VEC ? o->n : 1;
-	unsigned reg = 0;
+	unsigned size = ptx_type_bits(t) / 8, vec = o->kind == PO_VEC ? o->n : 1, reg;
 	uint32_t *slots = x->o;
 
 	if (size == 16 && vec == 1) {
@@ -422,23 +416,8 @@ static bool values(struct decoder *d, const struct ptx_insn *i, const struct ptx
 		slots = dec_alloc(d, vec * sizeof *slots);
 		x->i.p = slots;
 	}
-	for (unsigned v = 0; v < vec; v++) {
-		const struct ptx_operand *e = vec > 1 || o->kind == PO_VEC ? &o->list[v] : o;
-		unsigned bits = dec_bits(d, e);
-
-		slots[v] = dst ? dec_dst(d, e, t) : dec_src(d, e, t);
-		if (bits == 1)
-			return dec_unsupported(d, "predicate in a memory access");
-		if (bits)
-			reg = reg_bytes(bits);
-	}
-	if (!reg)
-		reg = reg_bytes(8 * size);
-	/* a sink or an immediate next to narrower or wider registers */
-	for (unsigned v = 0; vec > 1 && !dst && v < vec; v++)
-		if (!dec_bits(d, &o->list[v]) && reg != reg_bytes(8 * size))
-			return dec_unsupported(d,
-				"vector of registers and immediates of different width");
+	if (!dec_elements(d, o, t, dst, slots, &reg))
+		return false;
 	x->o[MX_FORM] = FORM(size, vec, reg, ptx_type_class(t) == 's');
 	return true;
 }

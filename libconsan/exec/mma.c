@@ -13,7 +13,7 @@ struct scales { uint32_t data, byte, thread; /* slots: u32, u16, u16 */ };
 struct args {
 	struct mma_shape s;
 	mma_tile_fn tile;
-	uint8_t nd, na, nb, nc;
+	uint16_t nd, na, nb, nc;
 	bool sparse;
 	uint8_t selector, chunks;  /* sparse.h */
 	bool ue4m3;                /* type of the scales; else ue8m0 */
@@ -217,10 +217,10 @@ static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, b
 		.nscale = (uint8_t)(ptx_has(i, MOD_block_scale) ? scales_of(i) : 0) };
 	a->sparse = sparse;
 	a->ue4m3 = ptx_type_of(i, 4) == TY_ue4m3;
-	a->nd = (uint8_t)operands(&i->operand[0]);
-	a->na = (uint8_t)operands(&i->operand[1]);
-	a->nb = (uint8_t)operands(&i->operand[2]);
-	a->nc = (uint8_t)operands(&i->operand[3]);
+	a->nd = (uint16_t)operands(&i->operand[0]);
+	a->na = (uint16_t)operands(&i->operand[1]);
+	a->nb = (uint16_t)operands(&i->operand[2]);
+	a->nc = (uint16_t)operands(&i->operand[3]);
 	if (!known_shape(&a->s) || !counts_fit(&a->s, a)
 		|| (sparse && (a->s.a == IN_f64 || a->s.a == IN_b1)))
 		return dec_unsupported(d, "these types of mma.sync with this shape");

@@ -3,7 +3,7 @@ LIB_SRC += $(addprefix libconsan/exec/, \
 	address.c async.c bar.c builtin.c bulk.c bulk_group.c call.c clc.c cluster.c context.c control.c \
 	cpasync.c cvt_rs.c decode.c fence.c follow.c grid.c heap.c layout.c matrix.c mbarrier.c mem.c \
 	mem_bytes.c mma.c mma_quads.c module.c multicast.c num.c operand.c queue.c reads.c reads_sync.c regs.c replace.c runtime.c \
-	sched.c sparse.c stasync.c surface_op.c tcgen05.c tcgen05_copy.c tcgen05_event.c tcgen05_mma.c \
+	sched.c slot_gap.c sparse.c stasync.c surface_op.c tcgen05.c tcgen05_copy.c tcgen05_event.c tcgen05_mma.c \
 	tcgen05_operand.c tcgen05_regs.c tensor_copy.c tensor_reduce.c tensormap.c tensormap_bits.c texture.c texture_op.c tmem.c view.c \
 	warp.c wgmma.c wgmma_regs.c wmma.c worker.c)
 # lane loops and tile loops: built once for each vector width

@@ -319,22 +319,18 @@ static enum tensor_red red_of(const struct ptx_insn *i)
 
 static bool values(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, struct op *op)
 {
-	unsigned bits = 0;
+	const unsigned bits = ptx_type_bits(t), n = o->kind == PO_VEC ? o->n : 1;
 
-	op->n = (uint8_t)(o->kind == PO_VEC ? o->n : 1);
-	if (op->n > ELEMENTS || op->n * op->size > BYTES)
-		return dec_unsupported(d, "a multimem access of %u elements of %u bytes", op->n, op->size);
+	if (n > ELEMENTS || n * op->size > BYTES)
+		return dec_unsupported(d, "a multimem access of %u elements of %u bytes", n, op->size);
+	op->n = (uint8_t)n;
 	for (unsigned e = 0; e < op->n; e++) {
 		const struct ptx_operand *one = o->kind == PO_VEC ? &o->list[e] : o;
 
 		op->slot[e] = op->access == LOAD ? dec_dst(d, one, t) : dec_src(d, one, t);
-		if (dec_bits(d, one))
-			bits = dec_bits(d, one);
 	}
-	if (!bits)
-		bits = ptx_type_bits(t);
 	op->reg = bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
-	return op->size <= op->reg || dec_unsupported(d, "a multimem access to narrower registers");
+	return (op->size && op->size <= op->reg) || dec_unsupported(d, "a multimem access to this type");
 }
 
 static bool decode(struct decoder *d, const struct ptx_insn *i, struct xop *x, enum access access)

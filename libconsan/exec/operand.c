@@ -6,11 +6,29 @@
 
 /* ---- constants and other slots ---- */
 
+/* Bytes of a lane's value in a slot for values of so many bits; of 128 bits, the low half. */
+static unsigned column_bytes(unsigned bits)
+{
+	return bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+}
+
+/* x->o[0] has values of so many bytes. */
+static void put(struct warp *w, const struct xop *x, unsigned bytes, unsigned lane, uint64_t v)
+{
+	if (bytes == 2)
+		r16(w, x->o[0])[lane] = (uint16_t)v;
+	else if (bytes == 4)
+		r32(w, x->o[0])[lane] = (uint32_t)v;
+	else
+		r64(w, x->o[0])[lane] = v;
+}
+
 static uint32_t reserve_slot(struct decoder *d, unsigned bits)
 {
 	uint32_t at = d->const_at, bytes = reg_class_bytes(reg_class_of(bits));
 
-	d->const_at += bytes < 64 ? 64 : bytes;
+	d->const_at += (bytes < 64 ? 64 : bytes) + SLOT_GAP;
+	slot_gap_add(d->k, at, bytes);
 	return at;
 }
 
@@ -134,17 +152,13 @@ uint32_t dec_frame_place(const struct decoder *d, const struct ptx_var *v)
 	return frame_place(d, v);
 }
 
-/* Address of a frame variable as a number: the stack pointer plus imm. */
+/* Address of a frame variable as a number of o[2] bytes: the stack pointer plus imm. */
 static enum step op_frame_address(struct warp *w, const struct xop *x, uint32_t lanes)
 {
 	const l32 *sp = r32(w, x->o[1]);
 
-	for EACH_LANE(l, lanes) {
-		if (x->o[2])
-			r64(w, x->o[0])[l] = sp[l] + x->i.u;
-		else
-			r32(w, x->o[0])[l] = sp[l] + (uint32_t)x->i.u;
-	}
+	for EACH_LANE(l, lanes)
+		put(w, x, x->o[2], l, sp[l] + x->i.u);
 	return STEP_NEXT;
 }
 
@@ -173,7 +187,7 @@ static uint32_t symbol(struct decoder *d, const struct ptx_operand *o, unsigned 
 		x = dec_before(d, op_frame_address);
 		x->o[0] = slot;
 		x->o[1] = d->k->sp_slot;
-		x->o[2] = bits == 64;
+		x->o[2] = column_bytes(bits);
 		x->i.u = at;
 		return slot;
 	}
@@ -193,21 +207,13 @@ static uint64_t clock_now(const struct warp *w)
 	return w->cluster->ticks + w->cluster->slept++;
 }
 
-static enum step op_clock32(struct warp *w, const struct xop *x, uint32_t lanes)
+/* i.u: its low bits that are left out; o[1]: bytes of the result */
+static enum step op_clock(struct warp *w, const struct xop *x, uint32_t lanes)
 {
-	uint64_t now = clock_now(w) >> x->i.u;
+	const uint64_t now = clock_now(w) >> x->i.u;
 
 	for EACH_LANE(l, lanes)
-		r32(w, x->o[0])[l] = (uint32_t)now;
-	return STEP_NEXT;
-}
-
-static enum step op_clock64(struct warp *w, const struct xop *x, uint32_t lanes)
-{
-	uint64_t now = clock_now(w);
-
-	for EACH_LANE(l, lanes)
-		r64(w, x->o[0])[l] = now;
+		put(w, x, x->o[1], l, now);
 	return STEP_NEXT;
 }
 
@@ -217,6 +223,10 @@ static uint32_t special(struct decoder *d, unsigned sreg, unsigned bits)
 	uint32_t slot;
 	uint64_t shift = 0;
 
+	if (bits > 64 || (bits == 1) != (sreg == SR_is_explicit_cluster)) {
+		dec_unsupported(d, "special register of another type");
+		return SLOT_NONE;
+	}
 	switch (sreg) {
 	case SR_clock:
 	case SR_globaltimer_lo:
@@ -227,9 +237,10 @@ static uint32_t special(struct decoder *d, unsigned sreg, unsigned bits)
 		break;
 	case SR_clock64:
 	case SR_globaltimer:
-		bits = 64;
 		break;
 	case SR_current_graph_exec:
+		if (bits != 64)
+			dec_unsupported(d, "special register of another type");
 		slot = dec_scratch(d, 64);
 		dec_before(d, runtime_current_graph)->o[0] = slot;
 		return slot;
@@ -244,17 +255,36 @@ static uint32_t special(struct decoder *d, unsigned sreg, unsigned bits)
 		return constant(d, bits, KC_SREG, sreg);
 	}
 	slot = dec_scratch(d, bits);
-	x = dec_before(d, bits == 64 ? op_clock64 : op_clock32);
+	x = dec_before(d, op_clock);
 	x->o[0] = slot;
+	x->o[1] = column_bytes(bits);
 	x->i.u = shift;
 	return slot;
 }
 
 /* ---- operands ---- */
 
+static enum reg_class class_of(const struct decoder *d, const struct ptx_operand *o)
+{
+	return dec_class((enum ptx_type)d->fn->f->reg[o->reg].type);
+}
+
 static uint32_t reg_slot(const struct decoder *d, const struct ptx_operand *o)
 {
 	return d->fn->slot[d->fn->first[o->reg] + (o->elem ? o->elem - 1u : 0)];
+}
+
+/* The register of an operand that is accessed as type t, or if `wider` by its own width, which is at least that of
+ * t. As any other type, lanes would lie elsewhere, the last of them behind a narrower register. ptxas refuses that,
+ * except predicates as elements of 32 bits of a vector, to which the ISA gives no meaning. */
+static uint32_t reg_as(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, bool wider)
+{
+	const enum reg_class is = class_of(d, o), as = dec_class(t);
+
+	if (is == as || (wider && as != RC_PRED && is > as))
+		return reg_slot(d, o);
+	dec_unsupported(d, "register of another type");
+	return SLOT_NONE;
 }
 
 static uint64_t float_imm(const struct ptx_operand *o, enum ptx_type t)
@@ -272,24 +302,13 @@ static uint64_t float_imm(const struct ptx_operand *o, enum ptx_type t)
 	return narrow.u;
 }
 
-bool dec_holds(const struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
-{
-	const enum reg_class as = dec_class(t);
-	enum reg_class is;
-
-	if (o->kind != PO_REG)
-		return true;
-	is = dec_class((enum ptx_type)d->fn->f->reg[o->reg].type);
-	return (is == RC_PRED) == (as == RC_PRED) && is >= as;
-}
-
 uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
 {
 	unsigned bits = t == TY_pred ? 1 : ptx_type_bits(t) == 1 ? 8 : ptx_type_bits(t);
 
 	switch ((enum ptx_operand_kind)o->kind) {
 	case PO_REG:
-		return reg_slot(d, o);
+		return reg_as(d, o, t, false);
 	case PO_IMM:
 		return dec_const(d, bits, (uint64_t)o->imm);
 	case PO_F32:
@@ -316,13 +335,53 @@ uint32_t dec_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t
 
 uint32_t dec_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
 {
-	(void)t;
 	if (o->kind == PO_SINK)
 		return SLOT_NONE;
 	if (o->kind == PO_REG)
-		return reg_slot(d, o);
+		return reg_as(d, o, t, false);
 	dec_unsupported(d, "destination that is not a register");
 	return SLOT_NONE;
+}
+
+static unsigned width_of(const struct decoder *d, const struct ptx_operand *o, enum ptx_type t)
+{
+	const unsigned bits = dec_bits(d, o);
+
+	return bits ? bits : ptx_type_bits(t);
+}
+
+uint32_t dec_wide_src(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned *bits)
+{
+	*bits = width_of(d, o, t);
+	return o->kind == PO_REG ? reg_as(d, o, t, true) : dec_src(d, o, t);
+}
+
+uint32_t dec_wide_dst(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, unsigned *bits)
+{
+	*bits = width_of(d, o, t);
+	return o->kind == PO_REG ? reg_as(d, o, t, true) : dec_dst(d, o, t);
+}
+
+/* ISA 9.4.1: a register may be wider than the elements; those of one vector are of one width. */
+bool dec_elements(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, bool dst, uint32_t *slot,
+	unsigned *bytes)
+{
+	const unsigned own = column_bytes(ptx_type_bits(t)), n = o->kind == PO_VEC ? o->n : 1;
+	bool same = true;
+
+	*bytes = 0;
+	for (unsigned k = 0; k < n; k++) {
+		const struct ptx_operand *e = o->kind == PO_VEC ? &o->list[k] : o;
+		unsigned bits;
+
+		slot[k] = dst ? dec_wide_dst(d, e, t, &bits) : dec_wide_src(d, e, t, &bits);
+		if (e->kind == PO_SINK)
+			continue;
+		same &= !*bytes || *bytes == column_bytes(bits);
+		*bytes = column_bytes(bits);
+	}
+	*bytes = *bytes ? *bytes : own;
+	return same || dec_unsupported(d, "vector of registers and immediates of different width");
 }
 
 uint32_t dec_pred(struct decoder *d, const struct ptx_operand *o, uint32_t *flip)
@@ -350,13 +409,45 @@ uint32_t dec_reg_id(const struct decoder *d, const struct ptx_operand *o)
 	return o->kind == PO_REG ? o->reg : UINT32_MAX;
 }
 
+static enum step op_widen(struct warp *w, const struct xop *x, uint32_t lanes)
+{
+	for EACH_LANE(l, lanes)
+		r32(w, x->o[0])[l] = r16(w, x->o[1])[l];
+	return STEP_NEXT;
+}
+
+/* ISA 6.4.1: an address register that is narrower than addresses are is extended with zeros, a wider one
+ * truncated. */
+static uint32_t address_slot(struct decoder *d, const struct ptx_operand *o)
+{
+	struct xop *x;
+
+	switch (class_of(d, o)) {
+	case RC_32:
+		return reg_slot(d, o);
+	case RC_64:
+	case RC_128:
+		return reg_slot(d, o) | 1;
+	case RC_16:
+		x = dec_before(d, op_widen);
+		x->o[0] = dec_scratch(d, 32);
+		x->o[1] = reg_slot(d, o);
+		return x->o[0];
+	case RC_PRED:
+	case RC_COUNT:
+		break;
+	}
+	dec_unsupported(d, "predicate as an address");
+	return SLOT_NONE;
+}
+
 struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o)
 {
 	struct ptx_operand sym = { .kind = PO_SYM, .var = o->var, .imm = o->imm };
 	struct xaddr a = { SLOT_NONE, 0 };
 
 	if (o->kind == PO_REG)
-		return (struct xaddr){ reg_slot(d, o) | (dec_bits(d, o) == 64), 0 };
+		return (struct xaddr){ address_slot(d, o), 0 };
 	if (o->kind == PO_IMM)
 		return (struct xaddr){ dec_const(d, 64, (uint64_t)o->imm) | 1, 0 };
 	if (o->kind == PO_ADDR && o->reg != PTX_NO_REG) {
@@ -364,7 +455,7 @@ struct xaddr dec_addr(struct decoder *d, const struct ptx_operand *o)
 
 		if (o->imm != (int32_t)o->imm)
 			dec_unsupported(d, "address offset beyond 32 bits");
-		return (struct xaddr){ reg_slot(d, &r) | (dec_bits(d, &r) == 64), (int32_t)o->imm };
+		return (struct xaddr){ address_slot(d, &r), (int32_t)o->imm };
 	}
 	if (o->kind != PO_SYM && o->kind != PO_ADDR) {
 		dec_unsupported(d, "operand that is not an address");

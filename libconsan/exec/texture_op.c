@@ -279,22 +279,16 @@ bool tex_take_place(struct decoder *d, const struct ptx_operand *o, enum ptx_typ
 bool tex_take_values(struct decoder *d, const struct ptx_operand *o, enum ptx_type t, bool dst,
 	struct op *op)
 {
-	unsigned bits = 0;
+	const unsigned n = o->kind == PO_VEC ? o->n : 1;
+	unsigned reg;
 
-	op->n = (uint8_t)(o->kind == PO_VEC ? o->n : 1);
-	if (op->n > VALUES || op->n * op->size > MOST_BYTES)
-		return dec_unsupported(d, "an access of %u values of %u bytes", op->n, op->size);
-	for (unsigned k = 0; k < op->n; k++) {
-		const struct ptx_operand *one = o->kind == PO_VEC ? &o->list[k] : o;
-
-		op->value[k] = dst ? dec_dst(d, one, t) : dec_src(d, one, t);
-		if (dec_bits(d, one))
-			bits = dec_bits(d, one);
-	}
-	if (!bits)
-		bits = ptx_type_bits(t);
-	op->reg = bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
-	return op->size <= op->reg || dec_unsupported(d, "an access to narrower registers");
+	if (n > VALUES || n * op->size > MOST_BYTES)
+		return dec_unsupported(d, "an access of %u values of %u bytes", n, op->size);
+	op->n = (uint8_t)n;
+	if (!dec_elements(d, o, t, dst, op->value, &reg))
+		return false;
+	op->reg = (uint8_t)reg;
+	return (op->size && op->size <= reg) || dec_unsupported(d, "an access to values of this type");
 }
 
 struct op *tex_op(struct decoder *d, struct xop *x, xfn fn)
@@ -350,7 +344,7 @@ static bool fetch(struct decoder *d, const struct ptx_insn *i, struct op *op)
 
 	if (!tex_take_dims(d, i, op))
 		return false;
-	if (t != TY_u32 && t != TY_s32 && t != TY_f32 && t != TY_f16 && t != TY_f16x2)
+	if (t != TY_u32 && t != TY_s32 && t != TY_f32 && (op->gather || (t != TY_f16 && t != TY_f16x2)))
 		return dec_unsupported(d, "not supported for this type");
 	if (c != TY_s32 && c != TY_f32)
 		return dec_unsupported(d, "coordinates of this type");
@@ -361,8 +355,11 @@ static bool fetch(struct decoder *d, const struct ptx_insn *i, struct op *op)
 		op->resident = dec_dst(d, &to->list[1], TY_pred);
 		to = &to->list[0];
 	}
-	return tex_take_values(d, to, t, true, op) && tex_take_place(d, &i->operand[1], c, op)
-		&& take_details(d, i, op, 2);
+	if (!tex_take_values(d, to, t, true, op))
+		return false;
+	if (t == TY_f16x2 && op->n != 2)
+		return dec_unsupported(d, "four channels are two values of this type");
+	return tex_take_place(d, &i->operand[1], c, op) && take_details(d, i, op, 2);
 }
 
 DECODER(tex) { return fetch(d, i, tex_op(d, x, op_tex)); }

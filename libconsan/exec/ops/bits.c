@@ -365,7 +365,7 @@ DECODER(bfe)
 DECODER(bfi)
 {
 	enum ptx_type t = ptx_type_of(i, 0);
-	return LANE_DECODE(t == TY_b64 ? bfi_64 : bfi_32, t, t, t, TY_u32, TY_u32);
+	return LANE_DECODE(t == TY_b64 ? bfi_64 : t == TY_b32 ? bfi_32 : NULL, t, t, t, TY_u32, TY_u32);
 }
 DECODER(fns) { return LANE_DECODE(fns_32, TY_b32, TY_b32, TY_b32, TY_s32); }
 DECODER(bmsk)

@@ -1,6 +1,6 @@
 /* carry: the extended-precision chains: add.cc addc sub.cc subc mad.cc madc. The carry flag is a
  * predicate slot of the kernel; after sub.cc it holds the borrow. */
-#include "libconsan/exec/lane.h"
+#include "libconsan/exec/int_type.h"
 
 /* d = a + b + carry in (x->o[5] & flag); the flag is in o[4], o[6] if written */
 #define CARRY_OP(fn, T, value, carry) \
@@ -52,6 +52,14 @@ MAD_CARRY(mad_hi_u64, l64, (unsigned __int128)a[l] * b[l] >> 64)
 MAD_CARRY(mad_hi_s64, l64,
 	(unsigned __int128)((__int128)(int64_t)a[l] * (int64_t)b[l]) >> 64)
 
+static bool has_carry(enum ptx_type t)
+{
+	switch (int_type(t)) {
+	case IT_U32: case IT_S32: case IT_U64: case IT_S64: return true;
+	default: return false;
+	}
+}
+
 LANE_FAMILY(ops_carry)
 {
 	enum ptx_type t = ptx_type_of(i, 0);
@@ -59,6 +67,8 @@ LANE_FAMILY(ops_carry)
 	bool hi = ptx_has(i, MOD_hi);
 	xfn fn = NULL;
 
+	if (!has_carry(t))
+		return dec_unsupported(d, "not supported for this type");
 	switch ((int)op) {
 	case ARITH_add: case ARITH_addc: fn = wide ? add64 : add32; break;
 	case ARITH_sub: case ARITH_subc: fn = wide ? sub64 : sub32; break;

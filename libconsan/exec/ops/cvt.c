@@ -58,7 +58,8 @@ INT_CVT(int_64_64, l64, l64)
 
 static unsigned width_index(unsigned bits) { return bits <= 16 ? 0 : bits == 32 ? 1 : 2; }
 
-static bool int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *x,
+/* The handler for registers of dw and sw bits. */
+static xfn int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *x,
 	enum ptx_type td, enum ptx_type ts, unsigned dw, unsigned sw)
 {
 	static const struct { enum ptx_type td, ts; xfn fn; } quick[] = {
@@ -91,7 +92,7 @@ static bool int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *
 	if (!ptx_has(i, MOD_sat) && dw == db && sw == sb)
 		for (unsigned k = 0; k < ARRAY_SIZE(quick); k++)
 			if (quick[k].td == td && quick[k].ts == ts)
-				return LANE_DECODE(quick[k].fn, td, ts);
+				return quick[k].fn;
 	c = dec_alloc(d, sizeof *c);
 	c->smask = sb == 64 ? UINT64_MAX : (1ull << sb) - 1;
 	c->ssign = ss ? 1ull << (sb - 1) : 0;
@@ -103,7 +104,7 @@ static bool int_to_int(struct decoder *d, const struct ptx_insn *i, struct xop *
 	c->lo = ds ? -(int64_t)((1ull << (db - 1)) - 1) - 1 : 0;
 	c->hi = c->dmask >> ds;
 	x->i.p = c;
-	return LANE_DECODE(any[c->sat][width_index(dw)][width_index(sw)], td, ts);
+	return any[c->sat][width_index(dw)][width_index(sw)];
 }
 
 /* ---- floats: fast pairs ---- */
@@ -238,6 +239,7 @@ struct elem {
 };
 struct any_cvt {
 	struct elem d, s;
+	unsigned lower;     /* width of the register of the lower half */
 	enum num_round round;
 	bool integral;      /* .rni and so on, float to float */
 	bool ftz, sat, relu, satfinite;
@@ -360,7 +362,7 @@ static enum step cvt_any(struct warp *w, const struct xop *x, uint32_t lanes)
 
 		if (x->o[2]) {
 			v[1] = v[0];
-			v[0] = slot_get(w, x->o[2], c->s.width, l);
+			v[0] = slot_get(w, x->o[2], c->lower, l);
 		} else if (c->s.n == 2) {
 			v[1] = v[0] >> c->s.bits;
 		}
@@ -427,6 +429,8 @@ static xfn quick_pair(enum ptx_type td, enum ptx_type ts, const struct any_cvt *
 	static const xfn f64[] = { f64_rn, f64_rz, f64_rm, f64_rp };
 	bool rn = c->round == NUM_RN;
 
+	if (c->round > NUM_RP)
+		return NULL;
 	if (c->satfinite && td != TY_e4m3x2 && td != TY_e5m2x2)
 		return NULL;
 	if (c->relu)
@@ -484,7 +488,8 @@ static xfn quick_pair(enum ptx_type td, enum ptx_type ts, const struct any_cvt *
 DECODER(cvt)
 {
 	enum ptx_type td = ptx_type_of(i, 0), ts = ptx_type_of(i, 1);
-	unsigned dw = dec_bits(d, &i->operand[0]), sw = dec_bits(d, &i->operand[1]);
+	const bool halves = i->noperands == 3;
+	unsigned dw, sw, lower;
 	struct any_cvt *c;
 	xfn fn;
 
@@ -492,12 +497,17 @@ DECODER(cvt)
 		return dec_cvt_rs(d, i, x);
 	if (ptx_has(i, MOD_scaled_n2_ue8m0))
 		return dec_unsupported(d, "cvt.scaled (PTX ISA 9.1) is not supported");
-	dw = dw ? dw : ptx_type_bits(td);
-	sw = sw ? sw : ptx_type_bits(ts);
+	x->pure = true;
+	x->o[0] = dec_wide_dst(d, &i->operand[0], td, &dw);
+	x->o[1] = dec_wide_src(d, &i->operand[1], ts, &sw);
+	lower = sw;
+	if (halves)
+		x->o[2] = dec_wide_src(d, &i->operand[2], ts, &lower);
 	if (!float_type(td) && !float_type(ts)) {
-		if (!convertible(td) || !convertible(ts))
+		if (!convertible(td) || !convertible(ts) || i->noperands != 2)
 			return dec_unsupported(d, "cvt between these types is not supported");
-		return int_to_int(d, i, x, td, ts, dw, sw);
+		x->fn = x->run = int_to_int(d, i, x, td, ts, dw, sw);
+		return true;
 	}
 	c = dec_alloc(d, sizeof *c);
 	c->d = elem_of(td);
@@ -510,19 +520,15 @@ DECODER(cvt)
 	c->satfinite = ptx_has(i, MOD_satfinite);
 	if (!convertible(c->d.type) || !convertible(c->s.type))
 		return dec_unsupported(d, "cvt between these types is not supported");
-	if (i->noperands > 3 || (i->noperands == 3) != (c->d.n == 2 && c->s.n == 1))
+	if (i->noperands > 3 || halves != (c->d.n == 2 && c->s.n == 1))
 		return dec_unsupported(d, "cvt with this number of operands is not supported");
-	fn = dw == c->d.width && sw == c->s.width ? quick_pair(td, ts, c) : NULL;
+	fn = dw == c->d.width && sw == c->s.width && lower == sw ? quick_pair(td, ts, c) : NULL;
 	c->d.width = dw;
 	c->s.width = sw;
+	c->lower = lower;
 	x->i.p = c;
 	x->fn = fn ? fn : cvt_any;
 	x->run = fn;
-	x->pure = true;
-	x->o[0] = dec_dst(d, &i->operand[0], td);
-	x->o[1] = dec_src(d, &i->operand[1], ts);
-	if (i->noperands == 3)
-		x->o[2] = dec_src(d, &i->operand[2], ts);
 	return true;
 }
 
@@ -531,6 +537,7 @@ DECODER(cvt)
 struct pack {
 	int32_t lo, hi;
 	unsigned bits;
+	unsigned width[4]; /* of the registers */
 };
 static enum step cvt_pack(struct warp *w, const struct xop *x, uint32_t lanes)
 {
@@ -538,12 +545,13 @@ static enum step cvt_pack(struct warp *w, const struct xop *x, uint32_t lanes)
 	const uint32_t mask = (1u << p->bits) - 1;
 
 	for EACH_LANE(l, lanes) {
-		int32_t a = rs32(w, x->o[1])[l], b = rs32(w, x->o[2])[l];
-		uint32_t c = p->bits < 16 ? r32(w, x->o[3])[l] << 2 * p->bits : 0;
+		int32_t a = (int32_t)slot_get(w, x->o[1], p->width[1], l);
+		int32_t b = (int32_t)slot_get(w, x->o[2], p->width[2], l);
+		uint32_t c = p->bits < 16 ? (uint32_t)slot_get(w, x->o[3], p->width[3], l) << 2 * p->bits : 0;
 
 		a = a < p->lo ? p->lo : a > p->hi ? p->hi : a;
 		b = b < p->lo ? p->lo : b > p->hi ? p->hi : b;
-		r32(w, x->o[0])[l] = c | ((uint32_t)a & mask) << p->bits | ((uint32_t)b & mask);
+		slot_put(w, x->o[0], p->width[0], l, c | ((uint32_t)a & mask) << p->bits | ((uint32_t)b & mask));
 	}
 	return STEP_NEXT;
 }
@@ -560,9 +568,10 @@ DECODER(cvt_pack)
 	p->lo = s ? -(1 << (bits - 1)) : 0;
 	p->hi = s ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
 	x->i.p = p;
-	if (!lane_operands(d, i, x, cvt_pack, i->noperands,
-			(enum ptx_type[]){ TY_b32, TY_s32, TY_s32, TY_b32 }))
-		return false;
-	x->run = NULL;
+	x->fn = cvt_pack;
+	x->pure = true;
+	x->o[0] = dec_wide_dst(d, &i->operand[0], TY_b32, &p->width[0]);
+	for (unsigned k = 1; k < i->noperands; k++)
+		x->o[k] = dec_wide_src(d, &i->operand[k], TY_s32, &p->width[k]);
 	return true;
 }

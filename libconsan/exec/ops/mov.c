@@ -108,8 +108,6 @@ DECODER(mov)
 		return parts(d, x, dst, src, t, false);
 	if (src->kind == PO_VEC)
 		return parts(d, x, src, dst, t, true);
-	if (!dec_holds(d, dst, t) || !dec_holds(d, src, t))
-		return dec_unsupported(d, "register of another type");
 	x->pure = true;
 	x->o[0] = dec_dst(d, dst, t);
 	if (t == TY_pred) {

@@ -331,6 +331,8 @@ DECODER(set)
 		s->width = 2;
 		s->one = 0xffff;
 	}
+	if (packed != (s->width == 2))
+		return dec_unsupported(d, "set of two halves from one, or of one from two");
 	x->o[0] = dec_dst(d, &i->operand[0], td);
 	third(d, i, x, 3);
 	if (packed) {
@@ -429,6 +431,8 @@ DECODER(slct)
 	enum ptx_type t = ptx_type_of(i, 0), tc = ptx_type_of(i, 1);
 	bool f = tc == TY_f32;
 
+	if (!f && tc != TY_s32)
+		return dec_unsupported(d, "slct by this type is not supported");
 	switch (ptx_type_bits(t)) {
 	case 16: x->fn = f ? slct_f16 : slct_s16; break;
 	case 32: x->fn = f ? slct_f32 : slct_s32; break;
@@ -468,6 +472,8 @@ DECODER(testp)
 	bool wide = t == TY_f64;
 	cmpfn f;
 
+	if (!wide && t != TY_f32)
+		return dec_unsupported(d, "testp of this type is not supported");
 	switch ((int)ptx_pick(i, MG_fpclass)) {
 	case MOD_finite: f = wide ? finite64 : finite32; break;
 	case MOD_infinite: f = wide ? infinite64 : infinite32; break;

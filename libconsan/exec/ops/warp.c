@@ -202,11 +202,13 @@ static bool match(struct decoder *d, const struct ptx_insn *i, struct xop *x)
 	const struct ptx_operand *dst = &i->operand[0];
 	bool pair = dst->kind == PO_PAIR;
 
+	if (t != TY_b32 && t != TY_b64)
+		return dec_unsupported(d, "match of this type is not supported");
 	x->o[0] = dec_dst(d, pair ? &dst->list[0] : dst, TY_b32);
 	x->o[3] = pair ? dec_dst(d, &dst->list[1], TY_pred) : SLOT_NONE;
 	x->o[1] = dec_src(d, &i->operand[1], t);
 	x->o[2] = dec_src(d, &i->operand[2], TY_b32);
-	x->o[4] = ptx_type_bits(t) == 64;
+	x->o[4] = t == TY_b64;
 	return true;
 }
 DECODER(match_any_sync)
@@ -272,6 +274,8 @@ DECODER(redux_sync)
 	bool s = t == TY_s32, f = t == TY_f32, max = op == MOD_max;
 	xfn fn = NULL;
 
+	if (!f && !s && t != TY_u32 && t != TY_b32)
+		return dec_unsupported(d, "redux of this type is not supported");
 	switch ((int)op) {
 	case MOD_add: fn = f ? NULL : redux_add; break;
 	case MOD_and: fn = redux_and; break;

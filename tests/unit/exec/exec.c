@@ -806,6 +806,8 @@ Test(exec, registers_of_other_types)
 	static const char *const lines[] = {
 		"shl.b32 %p1, %r1, 2;", "add.u64 %r1, %rd1, 5;", "add.u64 %rd1, %r1, %rd2;",
 		"mov.u32 %r1, %p1;", "add.u32 %r1, %r2, %p1;", "cvt.u64.u32 %r1, %r2;", "mul.wide.u32 %r1, %r2, %r3;",
+		"setp.eq.u32 %r1, %r2, 0;", "selp.b32 %r1, %r2, %r3, %r4;", "getctarank.u64 %rd2, %rd1;",
+		"add.u32 %r1, %rd2, %r3;",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
@@ -819,6 +821,18 @@ Test(exec, registers_of_other_types)
 		done(&u);
 		text_free(&t);
 	}
+}
+
+/* ISA 6.4.1: narrower address registers are extended with zeros. */
+Test(exec, addresses_in_narrow_registers)
+{
+	struct run u = { .block = 32 };
+
+	ok(&u, HEAD ".visible .entry k(.param .u64 out)\n{\n.reg .b16 a;\n.reg .b32 v;\n.reg .b64 o;\n"
+		".shared .b32 s[4];\nld.param.u64 o, [out];\nmov.u16 a, s;\nst.shared.u32 [a+4], 7;\n"
+		"ld.shared.u32 v, [s+4];\nst.global.u32 [o], v;\nret;\n}\n");
+	cr_assert_eq(u.out[0], 7);
+	done(&u);
 }
 
 /* Of a variable that is larger than the parameter, as much is copied as the parameter has. */
