@@ -187,7 +187,7 @@ layers: $(OBJ) $(CUDA_OBJ) $(MAKERS_OBJ) $(CLI_OBJ) $(if $(CUPTI),$(INJECT_OBJ))
 # Those that need no program and few seconds, for builds by other compilers and with sanitizers. Of the
 # specimens a few, and random programs against the reference.
 FAST_TESTS = $(addprefix tests/unit/, base/base base/pool options/options event/event ptx/ptx origin/origin \
-	exec/exec exec/ops exec/lanes exec/num exec/tensor exec/tcgen05 exec/tcgen05_mma exec/reads exec/clc \
+	exec/exec exec/ops exec/types exec/lanes exec/num exec/tensor exec/tcgen05 exec/tcgen05_mma exec/reads exec/clc \
 	shadow/shadow shadow/global check/check check/litmus check/pairs check/tensor finding/banks finding/group \
 	finding/results finding/history reports/report reports/formats reports/exports session/consan)
 FAST_CASES = tests/cases/*/cs?01*.ptx
