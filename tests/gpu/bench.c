@@ -62,10 +62,10 @@ static double median(const char *key)
 	return v[1 + (n - 1) / 2];
 }
 
-/* The number after `key` for the first launch */
+/* The number after `key` for the first launch; the line of a module is before it */
 static double first(const char *key)
 {
-	const char *line = strstr(output, "times of"), *at = line ? strstr(line, key) : NULL;
+	const char *line = strstr(output, ": prepare "), *at = line ? strstr(line, key) : NULL;
 
 	return at ? atof(at + strlen(key)) : 0;
 }
