@@ -15,7 +15,8 @@
  *     rotate_left(lanes, a >> shift)
  * so that one entry, the same in every granule, represents a warp's contiguous access (one lane for
  * each `1 << shift` bytes) and a broadcast (many lanes). CELL_SAME in place of a shift: the same
- * lanes accessed all bytes, or an asynchronous engine did.
+ * lanes accessed all bytes, or an asynchronous engine did. CELL_COLUMNS: each lane accessed one byte,
+ * and four lanes on is the next one, rotate_left(lanes, 4 * a), as in the columns of an mma fragment.
  *
  * Granules with the same history share one cell. */
 #ifndef CONSAN_SHADOW_CELL_H
@@ -49,6 +50,7 @@
 #define CELL_SHIFT_AT  29
 #define CELL_SHIFT_MASK (7u << CELL_SHIFT_AT)
 #define CELL_SAME       (5u << CELL_SHIFT_AT)
+#define CELL_COLUMNS    (7u << CELL_SHIFT_AT)
 
 CELL_ASSERT((CELL_SITE_MASK ^ CELL_UNREAD ^ CELL_WRITE ^ CELL_STRONG ^ CELL_PART
 	^ CELL_SCOPE_MASK ^ CELL_SHIFT_MASK) == 0xffffffffu);
@@ -84,9 +86,16 @@ CELL_FN int cell_is_stale(const struct cell_entry *e)
 	return (e->what & (CELL_STALE | CELL_WRITE)) == CELL_STALE;
 }
 
+CELL_FN int cell_is_columns(const struct cell_entry *e)
+{
+	return (e->what & CELL_SHIFT_MASK) == CELL_COLUMNS;
+}
+
 /* The bytes that a lane accessed at least; with CELL_SAME, in one granule. */
 CELL_FN uint32_t cell_size(const struct cell_entry *e)
 {
+	if (cell_is_columns(e))
+		return 1;
 	return cell_shift(e) < 4 ? 1u << cell_shift(e) : CELL_BYTES;
 }
 
@@ -100,6 +109,8 @@ CELL_FN uint32_t cell_lanes_at(const struct cell_entry *e, uint32_t addr)
 {
 	uint32_t shift = cell_shift(e);
 
+	if (cell_is_columns(e))
+		return cell_rotate(e->lanes, 4 * addr);
 	return shift > 4 ? e->lanes : cell_rotate(e->lanes, addr >> shift);
 }
 

@@ -184,6 +184,31 @@ static inline bool touch_rows(struct view *v, struct shadow *s, struct rows r, u
 	return true;
 }
 
+/* A full warp whose lanes l, l + 4, l + 8 and so on access consecutive bytes: four columns, as where a fragment of
+ * mma is stored by columns. Touches each as a whole. False: nothing was done. */
+static bool touch_columns(struct view *v, struct shadow *s, const struct ev_lanes *at, struct cell_entry now)
+{
+	uint32_t first[4];
+
+	if (!at->lane || at->halves || now.what & CELL_STRONG)
+		return false;
+	for (unsigned l = 4; l < 32; l++)
+		if (at->lane[l] != at->lane[l - 4] + 1)
+			return false;
+	for (unsigned l = 0; l < 4; l++) {
+		first[l] = (uint32_t)at->lane[l];
+		for (unsigned k = 0; k < l; k++)
+			if (first[l] - first[k] + 7 < 15)
+				return false; /* two columns have the same bytes */
+	}
+	now.what = (now.what & ~CELL_SHIFT_MASK) | CELL_COLUMNS;
+	for (unsigned l = 0; l < 4; l++) {
+		now.lanes = cell_rotate(1u << l, 0u - 4 * first[l]);
+		shadow_span(s, &v->s, (struct ev_span){ first[l], 8 }, now);
+	}
+	return true;
+}
+
 /* Is no granule accessed by two lanes? False may be wrong. */
 static bool are_distinct(const uint32_t at[32], uint32_t lanes)
 {
@@ -272,6 +297,8 @@ static void touch_lanes(struct view *v, const struct lanes_access *x, uint32_t l
 		return;
 	} else if (lanes == UINT32_MAX && find_rows(&rows, x->at, x->bytes)
 		&& touch_rows(v, s, rows, shift, now)) {
+		return;
+	} else if (lanes == UINT32_MAX && x->bytes == 1 && touch_columns(v, s, x->at, now)) {
 		return;
 	}
 	touch_any(v, s, x, lanes, shift, now);

@@ -381,7 +381,7 @@ static void name_memory(struct cluster *c, struct finding *f, unsigned side, uns
 	const uint32_t at = granule * CELL_BYTES, below = ~(uint32_t)e->bytes & ((1u << byte) - 1);
 	uint32_t size = cell_size(e), first = below ? 32 - (uint32_t)__builtin_clz(below) : 0;
 
-	if (cell_shift(e) < 5)
+	if ((e->what & CELL_SHIFT_MASK) != CELL_SAME)
 		report_memory(c, f, side, peer, at + (byte & -size), size);
 	else
 		report_memory(c, f, side, peer, at + first,

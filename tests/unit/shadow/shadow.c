@@ -174,6 +174,21 @@ static uint32_t some_lanes(void)
 	}
 }
 
+/* Makes a random access of all lanes one of four columns, as of a fragment of mma that is stored by bytes, and one
+ * of few lanes one of a lane to its byte of the columns before. */
+static void columns(uint32_t *lanes, uint64_t addr[32])
+{
+	static uint64_t last[32];
+
+	if (*lanes != ALL) {
+		*lanes &= -*lanes;
+		memcpy(addr, last, sizeof last);
+		return;
+	}
+	for (unsigned l = 0; l < 32; l++)
+		last[l] = addr[l] = l < 4 ? 40 * l + addr[l] % 32 : addr[l - 4] + 1;
+}
+
 static void random_access(void)
 {
 	uint32_t size = 1u << rnd(5), lanes = some_lanes(), slots = MEMORY / size, first = rnd(slots);
@@ -194,6 +209,8 @@ static void random_access(void)
 
 		addr[l] = at % slots * size;
 	}
+	if (size == 1 && pattern == 3 && first % 4)
+		columns(&lanes, addr);
 	/* no two lanes of one instruction write the same bytes: race_one_instruction() */
 	for (unsigned l = 0; mode != READ && mode != STRONG_READ && mode != RMW && l < 32; l++)
 		for (unsigned k = 0; k < l; k++)
