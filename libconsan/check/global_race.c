@@ -61,26 +61,36 @@ static struct gap first_gap(const struct global_record *old, const struct global
 	return gap_at(byte, old, lanes_of(old, addr + byte), now, lanes_of(now, addr + byte));
 }
 
+/* The lanes whose accesses up to that of `old` the frontier knows. */
+static uint32_t covered_lanes(const struct frontier *f, enum plane plane, const struct global_record *old,
+	bool collective)
+{
+	const struct clock_space s = frontier_space(f);
+	uint32_t lanes;
+
+	if (plane != PLANE_STORED && frontier_full(&s, f, plane, old->agent) >= old->epoch)
+		return UINT32_MAX;
+	if (!f->npart)
+		return 0;
+	lanes = frontier_lanes(&s, f, plane, old->agent, old->epoch);
+	if (collective)
+		lanes |= frontier_lanes(&s, f, plane == PLANE_Q ? PLANE_COLLECTIVE_P : PLANE_COLLECTIVE_G,
+			old->agent, old->epoch);
+	return lanes;
+}
+
 /* Does the frontier know the accesses of `old` to those bytes? self: the warp whose program order
  * and own waits count, or NULL. gap: receives the first that it does not know; may be NULL. */
 static bool knows(const struct cluster *c, const struct frontier *f, const struct warp *self,
 	enum plane plane, const struct global_record *old, const struct global_record *now,
 	uint64_t addr, uint32_t bytes, bool collective, bool *lanewise, struct gap *gap)
 {
-	const struct clock_space s = frontier_space(f);
-	uint32_t covered = 0, index;
+	const uint32_t covered = covered_lanes(f, plane, old, collective);
 	enum agent_kind kind;
+	uint32_t index;
 
 	if (gap)
 		*gap = first_gap(old, now, addr, bytes);
-	if (plane != PLANE_STORED && frontier_full(&s, f, plane, old->agent) >= old->epoch)
-		return true;
-	if (f->npart) {
-		covered = frontier_lanes(&s, f, plane, old->agent, old->epoch);
-		if (collective)
-			covered |= frontier_lanes(&s, f,
-				plane == PLANE_Q ? PLANE_COLLECTIVE_P : PLANE_COLLECTIVE_G, old->agent, old->epoch);
-	}
 	if (covered == UINT32_MAX)
 		return true;
 	kind = global_agent(c, old, &index);
@@ -243,6 +253,31 @@ static bool observed_by_chance(const struct global_record *x, const struct globa
 		&& (!(x->flags & GR_RMW) || x->flags & GR_UNREAD);
 }
 
+/* ---- clusters that repeat another one ---- */
+
+static struct repeat_question question_of(const struct global_record *old, const struct global_record *now,
+	enum plane plane)
+{
+	return (struct repeat_question){ .old_epoch = old->epoch, .now_epoch = now->epoch,
+		.old_agent = old->agent, .now_agent = now->agent, .plane = (uint16_t)plane };
+}
+
+/* For clusters that follow this one. Their accesses have other addresses and layouts, so an answer is kept
+ * if it depends on neither. */
+static void keep_answer(const struct comparison *q, enum plane plane)
+{
+	const struct repeat_question question = question_of(q->old, q->now, plane);
+	uint32_t covered, index;
+
+	if (!repeat_keeps_answers(q->v->c))
+		return;
+	covered = covered_lanes(q->f, plane, q->old, false);
+	if (covered == UINT32_MAX)
+		repeat_answered(q->v->c, &question, REPEAT_KNOWN);
+	else if (!covered && (global_agent(q->v->c, q->old, &index) >= AGENT_WGMMA || index != q->self->index))
+		repeat_answered(q->v->c, &question, REPEAT_UNKNOWN);
+}
+
 /* The cluster only repeated another one so far: from now on it is checked as any. */
 static void learn(struct global_view *v)
 {
@@ -259,6 +294,23 @@ static bool is_free_of_races(const struct global_view *v, const struct global_re
 
 	return old->cluster != now->cluster && !beside_other(v->c->check, old->cluster)
 		&& (!write || (!((old->flags | now->flags) & GR_VOLATILE) && morally_strong(v, old, now)));
+}
+
+/* Says the stream that is followed what classify() would return for two accesses of this cluster, of which
+ * nothing is to be reported? */
+static bool is_answered(const struct global_view *v, const struct global_record *old,
+	const struct global_record *now, enum plane plane, enum global_verdict *is)
+{
+	const struct repeat_question question = question_of(old, now, plane);
+	const bool write = (old->flags | now->flags) & GR_WRITE;
+	enum repeat_answer answer;
+
+	if (old->cluster != now->cluster || v->late
+		|| (write && (old->flags | now->flags) & (GR_NC | GR_PADDING)))
+		return false;
+	answer = repeat_ask(v->c, &question);
+	*is = answer == REPEAT_KNOWN ? GLOBAL_ORDERED : GLOBAL_UNORDERED;
+	return answer == REPEAT_KNOWN || (answer == REPEAT_UNKNOWN && !write);
 }
 
 /* The lanes of now that know z by program order; its lanes at a byte are `lanes`. */
@@ -462,11 +514,15 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	bool write = (old->flags | now->flags) & GR_WRITE, ordered;
 	const enum plane plane = plane_of(v->c, old, now);
 	struct global_conflict x = { .old = old, .now = now, .addr = addr };
+	enum global_verdict answered;
 
 	if (v->late && !write)
 		return GLOBAL_UNORDERED;
-	if (v->f == v->c->repeat.nothing && !is_free_of_races(v, old, now))
+	if (v->f == v->c->repeat.nothing && !is_free_of_races(v, old, now)) {
+		if (is_answered(v, old, now, plane, &answered))
+			return answered;
 		learn(v);
+	}
 	if (grids_earlier(v->c->check, old->cluster))
 		return classify_grids(v, &q, &x, write);
 	if (host_is(v->c->check, old->cluster))
@@ -477,6 +533,8 @@ enum global_verdict global_classify(struct global_accessor *a, const struct glob
 	if (old->cluster == now->cluster) {
 		q.f = v->f;
 		q.self = v->w;
+		if (!v->late)
+			keep_answer(&q, plane);
 	} else {
 		q.foreign = foreign_find(v->f->foreign, old->cluster);
 		q.f = q.foreign ? q.foreign->known->f : NULL;

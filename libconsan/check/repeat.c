@@ -10,14 +10,17 @@
 #define MOST_FAILED  32u           /* clusters that differ, beyond those that do not: give up */
 #define FEWEST       2u            /* clusters of a launch that is worth it */
 #define KEPT         1024u
+#define MOST_ANSWERS 64u          /* of a step; they are searched one by one */
 
 struct note { uint32_t key[3]; size_t step; }; /* a finding, which was counted */
+
+struct answer { struct repeat_question q; enum repeat_answer is; };
 
 struct extra {                   /* of a few steps */
 	struct repeat_stamp stamp;
 	bool stamped;
 	uint32_t unwritten;      /* ACCESS: what the checker told the producer */
-	size_t note, notes;
+	size_t note, notes, answer, answers;
 };
 
 struct step {
@@ -36,6 +39,7 @@ struct stream {
 	VEC(struct step) step;
 	VEC(struct extra) extra;
 	VEC(struct note) note;
+	VEC(struct answer) answer;
 	struct arena memory;
 	size_t bytes;
 	struct kept { const void *at; size_t bytes; } *kept; /* while it is recorded: a hash */
@@ -62,6 +66,7 @@ static void free_stream(struct stream *s)
 	free(s->step.at);
 	free(s->extra.at);
 	free(s->note.at);
+	free(s->answer.at);
 	free(s->kept);
 	recorded_put(s->steps);
 	arena_free(&s->memory);
@@ -348,7 +353,7 @@ static struct extra *extra_of(struct stream *s)
 	struct step *last = &s->step.at[s->step.n - 1];
 
 	if (!last->extra) {
-		vec_push(&s->extra, ((struct extra){ .note = s->note.n }));
+		vec_push(&s->extra, ((struct extra){ .note = s->note.n, .answer = s->answer.n }));
 		s->bytes += sizeof(struct extra);
 		last->extra = (uint32_t)s->extra.n;
 	}
@@ -388,6 +393,43 @@ void repeat_finding(struct cluster *c, const uint32_t key[3])
 	memcpy(note.key, key, sizeof note.key);
 	vec_push(&r->stream->note, note);
 	r->stream->bytes += sizeof note;
+}
+
+bool repeat_keeps_answers(const struct cluster *c)
+{
+	return c->repeat.state == REPEAT_RECORDS && !c->repeat.ending;
+}
+
+static struct answer *find_answer(const struct stream *s, const struct extra *x,
+	const struct repeat_question *q)
+{
+	for (size_t i = 0; i < x->answers; i++) {
+		struct answer *a = &s->answer.at[x->answer + i];
+
+		if (a->q.old_agent == q->old_agent && a->q.old_epoch == q->old_epoch && a->q.plane == q->plane
+			&& a->q.now_agent == q->now_agent && a->q.now_epoch == q->now_epoch)
+			return a;
+	}
+	return NULL;
+}
+
+void repeat_answered(struct cluster *c, const struct repeat_question *q, enum repeat_answer is)
+{
+	struct stream *s = c->repeat.stream;
+	struct answer *a;
+	struct extra *x;
+
+	if (!repeat_keeps_answers(c))
+		return;
+	x = extra_of(s);
+	a = find_answer(s, x, q);
+	if (a && a->is != is)
+		a->is = REPEAT_UNANSWERED;
+	if (a || x->answers == MOST_ANSWERS)
+		return;
+	vec_push(&s->answer, ((struct answer){ *q, is }));
+	x->answers++;
+	s->bytes += sizeof(struct answer);
 }
 
 static bool has_twin(const struct repeats *k, const struct stream *s)
@@ -520,6 +562,18 @@ static bool are_known(struct cluster *c, const struct stream *s, const struct ex
 		known &= report_is_of_lower(k, s->note.at[x->note + i].key, c->info.id);
 	pthread_mutex_unlock(&k->lock);
 	return known;
+}
+
+enum repeat_answer repeat_ask(const struct cluster *c, const struct repeat_question *q)
+{
+	const struct repeat *r = &c->repeat;
+	const struct stream *s = r->stream;
+	const struct answer *a;
+
+	if (r->state != REPEAT_FOLLOWS || r->at == s->step.n || !s->step.at[r->at].extra)
+		return REPEAT_UNANSWERED;
+	a = find_answer(s, &s->extra.at[s->step.at[r->at].extra - 1], q);
+	return a ? a->is : REPEAT_UNANSWERED;
 }
 
 static void access_global(struct cluster *c, const struct event *e, const struct repeat_stamp *stamp)

@@ -6,6 +6,8 @@
  * The events of checked clusters are kept as *streams*, a tree: a stream follows another one up to
  * the event at which it differs. A cluster begins as a follower: each event is compared with the
  * stream, and only its accesses to global memory are recorded, with the epoch that they had there.
+ * What such an access knows of an earlier one of its own cluster follows from the events, too: a stream
+ * keeps the questions that its cluster asked, with their answers.
  * At the first event without an equal in a stream, or where a race is possible, the events so far
  * are *replayed*: they pass the handlers, global memory left out, and the cluster is checked as any.
  *
@@ -27,6 +29,19 @@ struct repeat_stamp {
 	uint32_t epoch, issue;   /* of the agent, of the warp */
 	uint16_t agent;
 	bool only;               /* the warp has one group, which has all lanes of the access */
+};
+
+/* Does an access of an agent know what an agent of its cluster, or itself, did up to an earlier epoch? */
+struct repeat_question {
+	uint32_t old_epoch, now_epoch;
+	uint16_t old_agent, now_agent;
+	uint16_t plane;
+};
+
+enum repeat_answer {
+	REPEAT_UNANSWERED,
+	REPEAT_UNKNOWN,          /* of no lane */
+	REPEAT_KNOWN             /* of all lanes */
 };
 
 enum repeat_state {
@@ -66,5 +81,10 @@ void repeat_access(struct cluster *c, const struct warp *w, uint32_t lanes,
 	const struct repeat_stamp *s);
 /* Records: a finding of this event. */
 void repeat_finding(struct cluster *c, const uint32_t key[3]);
+/* Records: may the current event have answers? Then this is one. */
+bool repeat_keeps_answers(const struct cluster *c);
+void repeat_answered(struct cluster *c, const struct repeat_question *q, enum repeat_answer is);
+/* Follows: the answer that the cluster of the stream had at the current event. */
+enum repeat_answer repeat_ask(const struct cluster *c, const struct repeat_question *q);
 
 #endif
