@@ -207,6 +207,7 @@ struct dcluster {
 	struct together_path *together; /* PATHS of them; NULL: no collectives are looked for */
 	struct { uint64_t from, bytes; } place[PLACES]; /* the allocation found last, by site */
 	struct mma_pieces **pieces; /* PIECES of them, or NULL */
+	struct tc_book *book;      /* of tcgen05.mma */
 	struct gather *gather;     /* decode_launch.coarse; NULL: nothing was gathered yet */
 	bool registers;            /* the kernel has wgmma, whose registers are checked */
 	bool blind;                /* as in struct job */

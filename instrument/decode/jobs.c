@@ -209,6 +209,7 @@ static void begin_grid(struct grids *all, struct grid *g)
 		merge_open(&g->all[k], j);
 		g->all[k].path = g->caches.path;
 		g->all[k].pieces = g->caches.pieces;
+		g->all[k].book = g->caches.book;
 		order_chunks(j, k);
 		merge_begin(&g->all[k], k);
 		/* a place at the top: its key is that of its first record */

@@ -492,6 +492,7 @@ void merge_open_caches(struct dcluster *c)
 	if (c->job->l->code->together && !c->job->l->coarse)
 		c->together = base_alloc(PATHS * sizeof *c->together);
 	c->pieces = base_alloc(PIECES * sizeof *c->pieces);
+	c->book = base_alloc(sizeof *c->book);
 }
 
 void merge_close_caches(struct dcluster *c)
@@ -505,6 +506,8 @@ void merge_close_caches(struct dcluster *c)
 	for (uint32_t k = 0; k < PIECES; k++)
 		free(c->pieces[k]);
 	free(c->pieces);
+	tc_book_close(c->book);
+	free(c->book);
 	gather_close(c->gather);
 }
 

@@ -274,11 +274,11 @@ static void on_mma(struct dcluster *c, uint32_t warp, const struct record *r)
 
 		for (unsigned k = 0; s.disabled && k < s.disabled->n; k++)
 			m.disabled[k] = word(c, r, &s.disabled->list[k], l);
-		if (refuse_mma(&why, &m, &v)) {
+		if (refuse_mma(&why, &m, &v, c->book)) {
 			refused(c, warp, r, 1u << l, &why);
 			return;
 		}
-		emit_op(c, warp, r, l, tc_mma_event(&m, &v, &arrays));
+		emit_op(c, warp, r, l, tc_mma_event(&m, &v, c->book, &arrays));
 	}
 }
 

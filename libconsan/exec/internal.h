@@ -262,6 +262,7 @@ struct worker {
 	size_t scratch_bytes;
 	double cpu_from;         /* cpu_thread() when it began, later by what pauses took */
 	struct wg_book wg_book;  /* ex_wg_book() */
+	struct tc_book tc_book;  /* ex_tc_book() */
 	struct reads *reads;     /* reads.h, of all its clusters; or NULL */
 	bool reads_given_up;     /* exec_result.reads_given_up */
 	/* sched.c */

@@ -596,6 +596,7 @@ static inline uint32_t ex_op_id(struct cluster *c)
  * worker. Used by the tile loops of wgmma and tcgen05, each with one size. */
 void *ex_scratch(struct worker *wk, size_t bytes);
 struct wg_book *ex_wg_book(struct worker *wk); /* cached pieces of wgmma descriptors */
+struct tc_book *ex_tc_book(struct worker *wk); /* the same of tcgen05.mma */
 uint64_t ex_random(struct cluster *c); /* derived from the launch's seed and the cluster's id */
 
 /* ---- decoding ----

@@ -128,6 +128,11 @@ struct wg_book *ex_wg_book(struct worker *wk)
 	return &wk->wg_book;
 }
 
+struct tc_book *ex_tc_book(struct worker *wk)
+{
+	return &wk->tc_book;
+}
+
 uint64_t ex_random(struct cluster *c)
 {
 	uint64_t z = c->rng += 0x9e3779b97f4a7c15ull;

@@ -74,6 +74,7 @@ static void perform(struct cluster *c, struct async_op *op)
 	const struct tc_form *f = &o->args->syntax.form;
 	const struct tc_shape *s = &o->m.shape;
 	struct tc_scratch *x = ex_scratch(c->worker, sizeof *x);
+	struct tc_book *book = ex_tc_book(c->worker);
 	struct tc_tile t = tile_of(o, x);
 	const unsigned n = parts(f, s);
 	struct cta *cta[2];
@@ -85,11 +86,14 @@ static void perform(struct cluster *c, struct async_op *op)
 		t.b_n = (uint16_t)(t.b_n + tc_more_columns(&o->m));
 		t.zero = x->zero;
 	}
-	tc_gather_b(s, o->m.b, tc_more_columns(&o->m), cta, x);
+	tc_gather_b(s, tc_book_b(book, s, o->m.b, tc_more_columns(&o->m)), cta, x);
 	for (unsigned i = 0; i < n * s->ctas; i++) {
 		const unsigned h = i / n, part = i % n;
 
-		tc_gather_a(f, s, o->m.a, part, cta[h], x);
+		if (f->a_tmem)
+			tc_gather_tmem(f, s, (uint32_t)o->m.a, part, cta[h], x);
+		else
+			tc_gather_a(tc_book_a(book, s, o->m.a), cta[h], x);
 		if (f->sparse)
 			tc_gather_slots(f, s, o->m.meta, cta[h], x);
 		for (unsigned k = 0; s->scales && k < 2; k++)
@@ -109,7 +113,7 @@ static void emit(struct warp *w, const struct xop *x, uint32_t lanes, const stru
 {
 	struct tc_arrays arrays;
 
-	tc_emit(w, x, lanes, &o->o.g.op, tc_mma_event(&o->m, v, &arrays));
+	tc_emit(w, x, lanes, &o->o.g.op, tc_mma_event(&o->m, v, ex_tc_book(w->cluster->worker), &arrays));
 }
 
 static struct mma *new_mma(struct warp *w, const struct xop *x, unsigned l)
@@ -145,7 +149,7 @@ static enum step op_mma(struct warp *w, const struct xop *x, uint32_t lanes)
 		struct mma *o = new_mma(w, x, l);
 		struct refusal why;
 
-		if (refuse_mma(&why, &o->m, &v)) {
+		if (refuse_mma(&why, &o->m, &v, ex_tc_book(w->cluster->worker))) {
 			async_free(w->cluster, o);
 			return ex_refuse(w, x, 1u << l, &why);
 		}

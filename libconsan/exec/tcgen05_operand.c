@@ -22,34 +22,35 @@ static unsigned row_in_memory(const struct tc_form *f, const struct tc_shape *s,
 	return f->ashift && r + 1u < s->rows ? r + 1 : r;
 }
 
-void tc_gather_a(const struct tc_form *f, const struct tc_shape *s, uint64_t a, unsigned group,
+void tc_gather_a(const struct tc_reads *a, const struct cta *c, struct tc_scratch *x)
+{
+	gather(x->image_a, c, a->piece, a->n);
+}
+
+void tc_gather_tmem(const struct tc_form *f, const struct tc_shape *s, uint32_t a, unsigned group,
 	const struct cta *c, struct tc_scratch *x)
 {
-	const unsigned first = ((uint32_t)a >> 16) + group * s->rows;
+	const unsigned first = (a >> 16) + group * s->rows;
 
-	if (!f->a_tmem) {
-		gather(x->image_a, c, x->piece, tc_a_pieces(s, a, x->piece));
-		return;
-	}
 	for (unsigned r = 0; r < s->rows; r++)
 		memcpy(x->image_a + s->a_bytes * r, &c->async->tmem.cell[first
 			+ tc_lane(s, row_in_memory(f, s, r))][a & 0xffff], s->a_bytes);
 }
 
-void tc_gather_b(const struct tc_shape *s, uint64_t desc, unsigned more, struct cta *const cta[2],
+void tc_gather_b(const struct tc_shape *s, const struct tc_reads *b, struct cta *const cta[2],
 	struct tc_scratch *x)
 {
-	const unsigned n = tc_b_pieces(s, desc, more, x->piece);
+	const unsigned n = b->n;
 	const unsigned nk = s->b_bytes / tc_bytes_of(s->b_type), row = n / nk;
 
 	for (unsigned h = 0; h < s->ctas; h++) {
 		if (!s->b_mn) {
-			gather(x->image_b + h * 16 * n, cta[h], x->piece, n);
+			gather(x->image_b + h * 16 * n, cta[h], b->piece, n);
 			continue;
 		}
 		for (unsigned k = 0; k < nk; k++) /* the columns of both CTAs next to each other */
 			gather(x->image_b + 16 * row * (k * s->ctas + h), cta[h],
-				x->piece + k * row, row);
+				b->piece + k * row, row);
 	}
 }
 

@@ -48,7 +48,6 @@ struct tc_scratch {
 	uint8_t slot[TC_M * TC_K / 2];
 	uint64_t zero[TC_N / 64];
 	uint32_t *cell[TC_M];
-	uint32_t piece[TC_B * TC_ROW_B / 16];
 };
 
 void tc_tile_avx2(const struct tc_tile *t, struct tc_scratch *s);

@@ -409,5 +409,6 @@ void worker_free(struct worker *wk)
 	free(wk->seen);
 	free(wk->scratch);
 	wg_book_close(&wk->wg_book);
+	tc_book_close(&wk->tc_book);
 	reads_close(wk->reads);
 }

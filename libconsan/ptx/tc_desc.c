@@ -68,3 +68,12 @@ void tc_desc_mn_pieces(const struct tc_desc *d, unsigned k, unsigned n, uint32_t
 			*out++ = swizzled(d, d->start + i % high * d->span + i / high * next
 				+ c / per * block + c % per * 16);
 }
+
+uint32_t tc_desc_top(const uint32_t *piece, unsigned n)
+{
+	uint32_t top = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		top = piece[i] > top ? piece[i] : top;
+	return top;
+}

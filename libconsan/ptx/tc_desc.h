@@ -27,5 +27,7 @@ struct tc_desc tc_desc_decode(uint64_t word);
 void tc_desc_k_pieces(const struct tc_desc *d, unsigned rows, unsigned n, uint32_t *out);
 /* MN-major: n pieces along M or N for each of k rows. */
 void tc_desc_mn_pieces(const struct tc_desc *d, unsigned k, unsigned n, uint32_t *out);
+/* The highest of n pieces. */
+uint32_t tc_desc_top(const uint32_t *piece, unsigned n);
 
 #endif

@@ -89,13 +89,9 @@ const char *tc_syntax_of(const struct ptx_insn *i, struct tc_syntax *s)
 
 /* ---- checks ---- */
 
-static bool refuse_pieces(struct refusal *r, const char *name, const uint32_t *piece, unsigned n,
-	const struct tc_view *v)
+/* top: the highest piece */
+static bool refuse_pieces(struct refusal *r, const char *name, uint32_t top, const struct tc_view *v)
 {
-	uint32_t top = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		top = piece[i] > top ? piece[i] : top;
 	for (unsigned h = 0; h < v->n; h++)
 		if (top + 16 > v->cta[h].shared_bytes)
 			return refusal_set(r, FAULT_TCGEN05_OPERAND, SP_SHARED, top, 0,
@@ -119,22 +115,21 @@ unsigned tc_more_columns(const struct tc_mma *m)
 }
 
 static bool refuse_matrix_of(struct refusal *r, const struct tc_mma *m, bool is_b,
-	const struct tc_view *v)
+	const struct tc_view *v, struct tc_book *book)
 {
 	const struct tc_shape *s = &m->shape;
 	const uint64_t desc = is_b ? m->b : m->a;
 	const struct tc_desc d = tc_desc_decode(desc);
 	const char *name = is_b ? "B" : "A", *why;
-	uint32_t piece[TC_B_PIECES];
-	unsigned n;
+	const struct tc_reads *reads;
 
 	why = tc_desc_fault(&d, is_b ? s->b_mn : s->a_mn, (is_b ? s->b_bytes : s->a_bytes) / 16u,
 		s->a_type == TC_tf32);
 	if (why)
 		return refusal_set(r, FAULT_TCGEN05_OPERAND, SP_ANY, 0, 0, "the descriptor of %s has %s",
 			name, why);
-	n = is_b ? tc_b_pieces(s, m->b, tc_more_columns(m), piece) : tc_a_pieces(s, m->a, piece);
-	return refuse_pieces(r, name, piece, n, v);
+	reads = is_b ? tc_book_b(book, s, m->b, tc_more_columns(m)) : tc_book_a(book, s, m->a);
+	return refuse_pieces(r, name, reads->top, v);
 }
 
 /* Half of the datapath: lanes 0 or 16 on, else lane 0 (ISA, "Data Path Layout Organization"). */
@@ -149,13 +144,14 @@ static bool refuse_cells(struct refusal *r, const struct tc_mma *m, const char *
 	return refuse_columns_of(r, address & 0xffff, TMEM_LANES, columns, v);
 }
 
-static bool refuse_operands(struct refusal *r, const struct tc_mma *m, const struct tc_view *v)
+static bool refuse_operands(struct refusal *r, const struct tc_mma *m, const struct tc_view *v,
+	struct tc_book *book)
 {
 	const struct tc_form *f = &m->syntax->form;
 	const struct tc_shape *s = &m->shape;
 	unsigned groups;
 
-	if ((!f->a_tmem && refuse_matrix_of(r, m, false, v)) || refuse_matrix_of(r, m, true, v))
+	if ((!f->a_tmem && refuse_matrix_of(r, m, false, v, book)) || refuse_matrix_of(r, m, true, v, book))
 		return true;
 	if (refuse_cells(r, m, "D", m->d, tc_d_columns(s), v))
 		return true;
@@ -170,7 +166,7 @@ static bool refuse_operands(struct refusal *r, const struct tc_mma *m, const str
 	return false;
 }
 
-bool refuse_mma(struct refusal *r, struct tc_mma *m, const struct tc_view *v)
+bool refuse_mma(struct refusal *r, struct tc_mma *m, const struct tc_view *v, struct tc_book *book)
 {
 	const struct tc_form *f = &m->syntax->form;
 	const char *why;
@@ -188,7 +184,7 @@ bool refuse_mma(struct refusal *r, struct tc_mma *m, const struct tc_view *v)
 	if (m->syntax->mask && value > (m->shape.m == 32 ? 16u : 32u))
 		return refusal_set(r, FAULT_TCGEN05_OPERAND, SP_ANY, value, 0,
 			"a column shift of %u in the zero-column mask", value);
-	return refuse_operands(r, m, v);
+	return refuse_operands(r, m, v, book);
 }
 
 /* ---- areas of a tcgen05.mma ---- */
@@ -277,19 +273,23 @@ static void finish(struct event_tcgen05 *t, const struct tc_arrays *x)
 	t->areas = (struct ev_areas){ x->areas.at, (uint16_t)x->areas.n };
 }
 
+static uint16_t add_spans(struct tc_arrays *x, uint16_t n, const struct tc_reads *reads)
+{
+	memcpy(x->span + n, reads->span, reads->nspans * sizeof *x->span);
+	return (uint16_t)(n + reads->nspans);
+}
+
 struct event_tcgen05 tc_mma_event(const struct tc_mma *m, const struct tc_view *v,
-	struct tc_arrays *x)
+	struct tc_book *book, struct tc_arrays *x)
 {
 	const struct tc_syntax *y = m->syntax;
 	struct event_tcgen05 t = { .op = TC_MMA, .ctas = ranks(v), .d = m->d, .shape = shape_key(m),
 		.columns = m->shape.n, .collector = (enum ev_collector)y->collector, .buffer = y->buffer,
 		.matrix = y->buffer ? m->b : m->a, .pair = y->form.pair, .ws = y->form.ws };
-	uint32_t piece[TC_B_PIECES];
 
 	if (!y->form.a_tmem)
-		t.part = (uint16_t)wg_desc_spans(piece, tc_a_pieces(&m->shape, m->a, piece), x->span);
-	t.spans.n = (uint16_t)(t.part + wg_desc_spans(piece,
-		tc_b_pieces(&m->shape, m->b, tc_more_columns(m), piece), x->span + t.part));
+		t.part = add_spans(x, 0, tc_book_a(book, &m->shape, m->a));
+	t.spans.n = add_spans(x, t.part, tc_book_b(book, &m->shape, m->b, tc_more_columns(m)));
 	x->areas.n = 0;
 	for (unsigned h = 0; h < m->shape.ctas && h < v->n; h++)
 		area_d(&x->areas, m, v->cta[h].rank, h);
@@ -347,7 +347,7 @@ bool refuse_cp(struct refusal *r, const struct tc_cp *c, uint32_t at, uint64_t d
 		return refusal_set(r, FAULT_TCGEN05_OPERAND, SP_TMEM, at, 0,
 			"lane %u in the address of a copy to %u lanes of each warp's window", at >> 16,
 			c->height);
-	return refuse_pieces(r, "the source", piece, tc_cp_pieces(c, desc, piece), v)
+	return refuse_pieces(r, "the source", tc_desc_top(piece, tc_cp_pieces(c, desc, piece)), v)
 		|| refuse_columns_of(r, at & 0xffff, TMEM_LANES, c->columns, v);
 }
 

@@ -3,6 +3,7 @@
 #ifndef CONSAN_PTX_TC_OP_H
 #define CONSAN_PTX_TC_OP_H
 
+#include "tc_book.h"
 #include "tmem_form.h"
 
 /* Where the operands of a tcgen05.mma are in the instruction; NULL: there is none */
@@ -37,7 +38,7 @@ unsigned tc_more_columns(const struct tc_mma *m);
 unsigned tc_d_lane(const struct tc_mma *m, unsigned group, unsigned row);
 /* Does disable-output-lane say so, in the h-th CTA? */
 bool tc_disabled(const struct tc_mma *m, unsigned h, unsigned lane);
-bool refuse_mma(struct refusal *r, struct tc_mma *m, const struct tc_view *v);
+bool refuse_mma(struct refusal *r, struct tc_mma *m, const struct tc_view *v, struct tc_book *book);
 
 struct tc_cp {
 	const struct ptx_operand *to, *from;
@@ -72,7 +73,7 @@ struct tc_arrays {
 };
 /* The event without async_op and several, valid as long as *x is. */
 struct event_tcgen05 tc_mma_event(const struct tc_mma *m, const struct tc_view *v,
-	struct tc_arrays *x);
+	struct tc_book *book, struct tc_arrays *x);
 struct event_tcgen05 tc_cp_event(const struct tc_cp *c, uint32_t at, uint64_t desc,
 	const struct tc_view *v, struct tc_arrays *x);
 struct event_tcgen05 tc_shift_event(bool pair, uint32_t at, const struct tc_view *v,

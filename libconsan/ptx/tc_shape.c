@@ -1,8 +1,6 @@
 /* tc_shape: see tc_shape.h. */
 #include "tc_shape.h"
 
-#include "tc_desc.h"
-
 /* ---- the instruction descriptor (ISA, "Instruction descriptor") ---- */
 
 static unsigned field(uint32_t idesc, unsigned at, unsigned bits)
@@ -138,32 +136,6 @@ bool tc_shape_of(const struct tc_form *f, uint32_t idesc, unsigned ctas, struct 
 	if (tc_is_mx(f) || s->a_type >= TC_e4m3)
 		s->selector = 0; /* ISA, "Sparsity selector" */
 	return true;
-}
-
-/* ---- A and B ---- */
-
-/* rows: a multiple of 8; mn: k rows of `rows` elements */
-static unsigned pieces(uint64_t word, bool mn, unsigned rows, unsigned bytes, unsigned type,
-	uint32_t *out)
-{
-	const struct tc_desc d = tc_desc_decode(word);
-
-	if (!mn) {
-		tc_desc_k_pieces(&d, rows, bytes / 16, out);
-		return rows * bytes / 16;
-	}
-	tc_desc_mn_pieces(&d, bytes / tc_bytes_of(type), rows * tc_bytes_of(type) / 16, out);
-	return bytes / tc_bytes_of(type) * (rows * tc_bytes_of(type) / 16);
-}
-
-unsigned tc_a_pieces(const struct tc_shape *s, uint64_t desc, uint32_t *out)
-{
-	return pieces(desc, s->a_mn, s->rows, s->a_bytes, s->a_type, out);
-}
-
-unsigned tc_b_pieces(const struct tc_shape *s, uint64_t desc, unsigned more, uint32_t *out)
-{
-	return pieces(desc, s->b_mn, s->b_rows + more, s->b_bytes, s->b_type, out);
 }
 
 /* ---- metadata and scales ---- */

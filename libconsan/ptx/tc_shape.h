@@ -110,9 +110,4 @@ static inline unsigned tc_scale_stride(const struct tc_shape *s, unsigned which)
  * 128 / *groups lanes */
 unsigned tc_scale_columns(const struct tc_shape *s, unsigned which, unsigned *groups);
 
-/* Pieces of shared memory of A or of B (with `more` rows behind those of the shape), by rows or, if
- * MN-major, by k. Returns how many. */
-unsigned tc_a_pieces(const struct tc_shape *s, uint64_t desc, uint32_t *out);
-unsigned tc_b_pieces(const struct tc_shape *s, uint64_t desc, unsigned more, uint32_t *out);
-
 #endif
