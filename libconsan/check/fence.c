@@ -1,6 +1,7 @@
 /* fence: relaxed accesses with the fences around them, and proxy fences. */
 #include "foreign.h"
 #include "global.h"
+#include "tcgen05.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,17 @@ bool warp_has_narrow(const struct warp *w, uint32_t lanes)
 	return false;
 }
 
+static void add_released(struct cluster *c, struct warp *w, uint32_t lanes, const struct released *r,
+	struct frontier *into)
+{
+	if (r->tmem) {
+		tmem_export(c, into, r->f);
+		return;
+	}
+	frontier_join(&c->space, into, r->f);
+	warp_add_progress(c, w, lanes, r->epoch, &r->progress, into, r->restricted ? PLANE_CTA_G : PLANE_G);
+}
+
 bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct frontier *into,
 	struct frontier *narrow)
 {
@@ -116,9 +128,7 @@ bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct fr
 
 		if (!m)
 			continue;
-		frontier_join(&c->space, to, r->f);
-		warp_add_progress(c, w, m, r->epoch, &r->progress, to,
-			r->restricted ? PLANE_CTA_G : PLANE_G);
+		add_released(c, w, m, r, to);
 		any = true;
 	}
 	return any;
@@ -126,11 +136,7 @@ bool warp_published(struct cluster *c, struct warp *w, uint32_t lanes, struct fr
 
 void warp_fenced(struct cluster *c, struct warp *w, unsigned lane, size_t i, struct frontier *into)
 {
-	const struct released *r = &w->released.at[i];
-
-	frontier_join(&c->space, into, r->f);
-	warp_add_progress(c, w, 1u << lane, r->epoch, &r->progress, into,
-		r->restricted ? PLANE_CTA_G : PLANE_G);
+	add_released(c, w, 1u << lane, &w->released.at[i], into);
 }
 
 /* A08: lanes of one read-modify-write on one address execute one after the other, and the last has
@@ -292,7 +298,7 @@ static void fence_releases(struct cluster *c, struct warp *w, const struct event
 			frontier_copy(&c->space, f, w->group[i].f);
 		}
 		vec_push(&w->released, ((struct released){ m, epoch, includes_cluster(x->sem, x->scope),
-			x->scope, restricted, x->sem == SEM_SC, f, NULL, w->progress }));
+			x->scope, restricted, x->sem == SEM_SC, false, f, NULL, w->progress }));
 		if (c->global && x->scope >= SCOPE_GPU && !restricted)
 			prepare_ready(c, w, &w->released.at[w->released.n - 1]);
 	}

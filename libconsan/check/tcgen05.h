@@ -70,6 +70,9 @@ bool tc_unknown_commit(const struct cluster *c, uint32_t mbar, const struct fron
 void tmem_operation(struct cluster *c, struct warp *w, const struct event *e,
 	const struct frontier *f);
 
+/* Adds what a thread that knew `from` exports by tcgen05.fence::before_thread_sync. */
+void tmem_export(struct cluster *c, struct frontier *into, const struct frontier *from);
+
 /* An access to tensor memory, as tmem.c classifies it */
 struct tmem_view {
 	struct view v;           /* first member */

@@ -395,20 +395,29 @@ void on_tmem_wait(struct cluster *c, const struct event *e)
 
 /* A relaxed synchronization orders tensor memory between the two fences: what they export and
  * import is that of an acquire, for the agents of tensor memory and accesses to it alone. */
-static void join_tmem(struct cluster *c, struct frontier *f, const struct frontier *from)
+void tmem_export(struct cluster *c, struct frontier *into, const struct frontier *from)
 {
 	const uint32_t first = agent_tensor(c, AGENT_TC, 0), n = 3 * c->ntensor;
 
-	frontier_join_range_as(f, PLANE_TMEM, from, PLANE_G, first, n);
-	frontier_join_range_as(f, PLANE_TC_BEFORE, from, PLANE_TC_BEFORE, first, n);
+	frontier_join_range_as(into, PLANE_TMEM, from, PLANE_G, first, n);
+	frontier_join_range_as(into, PLANE_TC_BEFORE, from, PLANE_TC_BEFORE, first, n);
 }
 
-static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
+/* Of an earlier fence like this, by the same lanes. */
+static struct released *exported(struct warp *w, uint32_t lanes)
+{
+	for (size_t i = 0; i < w->released.n; i++)
+		if (w->released.at[i].tmem && w->released.at[i].lanes == lanes)
+			return &w->released.at[i];
+	return NULL;
+}
+
+static void drop_exported(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	for (size_t i = 0; i < w->released.n;) {
 		struct released *r = &w->released.at[i];
 
-		if (!r->epoch) /* of an earlier fence like this */
+		if (r->tmem)
 			r->lanes &= ~lanes;
 		if (r->lanes) {
 			i++;
@@ -417,16 +426,25 @@ static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		order_drop_released(c, r);
 		*r = w->released.at[--w->released.n];
 	}
+}
+
+/* Keeps all that the lanes know: few fences are followed by a relaxed release, which takes of it what
+ * the fence exports. */
+static void export_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
+{
 	for (unsigned i = 0; i < w->ngroups; i++) {
 		const uint32_t m = w->group[i].lanes & lanes;
-		struct frontier *f;
+		struct released *r = exported(w, m);
 
 		if (!m)
 			continue;
-		f = frontier_new(&c->space);
-		join_tmem(c, f, w->group[i].f);
-		vec_push(&w->released, ((struct released){ .lanes = m, .wide = true,
-			.scope = SCOPE_CLUSTER, .f = f }));
+		if (!r) {
+			drop_exported(c, w, m);
+			vec_push(&w->released, ((struct released){ .lanes = m, .wide = true, .tmem = true,
+				.scope = SCOPE_CLUSTER, .f = frontier_new(&c->space) }));
+			r = &w->released.at[w->released.n - 1];
+		}
+		frontier_copy(&c->space, r->f, w->group[i].f);
 	}
 }
 
@@ -439,7 +457,7 @@ static void import_relaxed(struct cluster *c, struct warp *w, uint32_t lanes)
 		if (!m || w->observed.at[i].sc)
 			continue;
 		f = frontier_new(&c->space);
-		join_tmem(c, f, w->observed.at[i].f);
+		tmem_export(c, f, w->observed.at[i].f);
 		warp_acquire(c, w, m, f);
 		frontier_put(&c->space, f);
 	}

@@ -67,6 +67,7 @@ struct released {                /* by a fence: what later relaxed writes releas
 	uint8_t scope;           /* enum ev_scope */
 	bool restricted;         /* .sync_restrict::shared::cta: only that memory (A11) */
 	bool sc;                 /* a fence.sc */
+	bool tmem;               /* a tcgen05.fence: of f only what tmem_export() takes; no `progress` */
 	struct frontier *f;      /* without the lanes' own operations, which are in `progress` */
 	/* at gpu scope: f and progress together, for threads ordered after the fence; or NULL */
 	struct foreign *ready;
