@@ -194,19 +194,19 @@ bool report_is_of_lower(struct check *k, const uint32_t key[3], uint32_t cluster
 	return *at && k->first[*at - 1].high < cluster;
 }
 
-/* Would the finding be new, or replace another example? If not, its history is not needed. */
-static bool would_be_first(struct check *k, const struct finding *f,
-	const struct finding_rank *rank)
+bool report_is_shown(struct cluster *c, const struct finding *f)
 {
+	const struct finding_rank rank = { .high = c->info.id, .low = c->info.id };
+	struct check *k = c->check;
 	uint32_t key[3], *at;
-	bool first;
+	bool shown;
 
 	make_key(key, f->rule, f->side[0].site, f->side[1].site);
 	pthread_mutex_lock(&k->lock);
 	at = find_index(k, key);
-	first = !*at || report_replaces(k, *at - 1, f->severity, rank);
+	shown = !*at || report_replaces(k, *at - 1, f->severity, &rank);
 	pthread_mutex_unlock(&k->lock);
-	return first;
+	return shown;
 }
 
 /* Counts are updated in report_cluster_end(), where each cluster adds its own. */
@@ -214,7 +214,12 @@ void report_send(struct cluster *c, struct finding *f)
 {
 	const struct finding_rank rank = { .high = c->info.id, .low = c->info.id };
 
-	if (c->info.recorder && would_be_first(c->check, f, &rank))
+	if (!report_is_shown(c, f)) { /* nor with the severity that a profile gives it, which is lower */
+		finding_free(f);
+		free(f);
+		return;
+	}
+	if (c->info.recorder)
 		f->history = recorder_history(c->info.recorder, f);
 	report_ranked(c->check, f, rank);
 }

@@ -18,6 +18,9 @@ struct mbar;
 struct finding *report_new(struct cluster *c, unsigned rule, enum severity sev,
 	uint32_t site0, uint32_t site1);
 void report_send(struct cluster *c, struct finding *f);
+/* Would the finding, whose sites are set, be new, or replace another example? If not, what costs time to
+ * describe may be left out. */
+bool report_is_shown(struct cluster *c, const struct finding *f);
 enum severity rule_severity(unsigned r);
 /* Do two stores, by threads of one CTA or of any two, always write the same value? */
 bool report_equal_stores(uint32_t site0, uint32_t site1, bool one_cta);

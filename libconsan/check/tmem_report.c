@@ -260,7 +260,8 @@ void tmem_report(const struct tmem_view *t, unsigned rule, unsigned isa,
 	name_access(what, sizeof what, old, kind, old_site);
 	report_side(c, f, index, only_lane(old->lanes), old_site, what);
 	name_cell(f, 1, t->v.peer, granule, lanes);
-	name_recorded(t, &f->side[1], old);
+	if (report_is_shown(c, f))
+		name_recorded(t, &f->side[1], old);
 	if (rule == CS606) {
 		report_edge(f, "PTX ISA %s orders the %s after the %s of the same %s, %s does not",
 			isa == ISA_91 ? "9.1" : "9.4", f->side[0].what, f->side[1].what,
