@@ -287,16 +287,30 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	drop_redundant_of(f, agent);
 }
 
-/* True: some element was raised. */
+/* Elements at a time: the compiler makes vectors of loops of such a constant length only. */
+#define WIDE 32u
+
+/* Not zero: some element was raised. */
+static inline uint32_t raise_some(uint32_t *restrict to, const uint32_t *restrict from, size_t n)
+{
+	uint32_t raised = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t x = from[i] > to[i] ? from[i] : to[i];
+
+		raised |= x ^ to[i];
+		to[i] = x;
+	}
+	return raised;
+}
+
 static bool raise(uint32_t *restrict to, const uint32_t *restrict from, uint32_t n)
 {
 	uint32_t raised = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		raised |= from[i] > to[i];
-		to[i] = to[i] > from[i] ? to[i] : from[i];
-	}
-	return raised;
+	for (; n >= WIDE; n -= WIDE, to += WIDE, from += WIDE)
+		raised |= raise_some(to, from, WIDE);
+	return raised | raise_some(to, from, n);
 }
 
 static inline bool same_lanes(const struct partial *a, const struct partial *b)
@@ -352,13 +366,23 @@ void frontier_join(struct clock_space *s, struct frontier *f, const struct front
 		drop_redundant(f);
 }
 
+/* Not zero: some element of a is less. */
+static inline uint32_t some_less(const uint32_t *a, const uint32_t *b, size_t n)
+{
+	uint32_t less = 0;
+
+	for (size_t i = 0; i < n; i++)
+		less |= (uint32_t)(b[i] > a[i]);
+	return less;
+}
+
 static bool at_least(const uint32_t *a, const uint32_t *b, uint32_t n)
 {
 	uint32_t less = 0;
 
-	for (uint32_t i = 0; i < n; i++)
-		less |= b[i] > a[i];
-	return !less;
+	for (; n >= WIDE; n -= WIDE, a += WIDE, b += WIDE)
+		less |= some_less(a, b, WIDE);
+	return !(less | some_less(a, b, n));
 }
 
 bool frontier_covers(const struct frontier *f, const struct frontier *of)

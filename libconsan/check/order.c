@@ -56,13 +56,11 @@ struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)
 	return (struct past_op){ (uint16_t)w->index, lanes, warp_stamp(w), site };
 }
 
-static void add_per_lane(struct cluster *c, struct frontier *into, enum plane plane,
+static void add_progress_of(struct cluster *c, struct frontier *into, enum plane plane,
 	uint32_t agent, uint32_t lanes, uint32_t live, const struct per_lane *p)
 {
 	uint32_t same, value, l;
 
-	if (!p->high)
-		return;
 	if (p->low == p->high) {
 		frontier_add(&c->space, into, plane, agent, lanes, live, p->low);
 		return;
@@ -74,6 +72,13 @@ static void add_per_lane(struct cluster *c, struct frontier *into, enum plane pl
 				same |= 1u << l;
 		frontier_add(&c->space, into, plane, agent, same, live, value);
 	}
+}
+
+static inline void add_per_lane(struct cluster *c, struct frontier *into, enum plane plane,
+	uint32_t agent, uint32_t lanes, uint32_t live, const struct per_lane *p)
+{
+	if (p->high) /* most warps have made little of this progress */
+		add_progress_of(c, into, plane, agent, lanes, live, p);
 }
 
 /* The lanes that f must know to know all of the warp: the live ones, and exited ones with
