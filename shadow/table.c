@@ -646,7 +646,7 @@ void shadow_forget(struct shadow *s, uint32_t granule, uint32_t n)
 
 uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, uint32_t *bytes)
 {
-	uint32_t last = NO_CELL;
+	uint32_t last = NO_CELL, rest;
 
 	for (uint32_t i = 0, g = granule; i < n && g < s->ncells; g = granule + i) {
 		const uint32_t at = cell_of(s, g);
@@ -656,7 +656,8 @@ uint32_t shadow_unwritten(const struct shadow *s, uint32_t granule, uint32_t n, 
 			return i;
 		}
 		last = at;
-		i += s->block[g / BLOCK] == SPLIT ? 1 : BLOCK - g % BLOCK;
+		rest = BLOCK - g % BLOCK < n - i ? BLOCK - g % BLOCK : n - i;
+		i += s->block[g / BLOCK] == SPLIT ? (uint32_t)run_of(&s->at[g], rest, at) : rest;
 	}
 	return n;
 }

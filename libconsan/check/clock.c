@@ -92,33 +92,38 @@ void frontier_clear(struct clock_space *s, struct frontier *f)
 	drop_optional(f);
 }
 
+static void fit_partials(struct frontier *f, uint32_t n)
+{
+	if (n <= f->cap_part)
+		return;
+	while (f->cap_part < n)
+		f->cap_part = f->cap_part ? 2 * f->cap_part : 8;
+	f->part = base_resize(f->part, f->cap_part * sizeof *f->part);
+}
+
 static void push_partial(struct frontier *f, struct partial p)
 {
-	if (f->npart == f->cap_part) {
-		f->cap_part = f->cap_part ? 2 * f->cap_part : 8;
-		f->part = base_resize(f->part, f->cap_part * sizeof p);
-	}
+	fit_partials(f, f->npart + 1);
 	f->part[f->npart++] = p;
 }
 
 void frontier_copy(struct clock_space *s, struct frontier *f, const struct frontier *from)
 {
-	uint32_t i;
-
 	f->empty = from->empty;
 	if (f->cap < from->cap)
 		set_capacity(s, f, from->cap);
 	memcpy(f->p, from->p, s->ngeneric * sizeof *f->p);
 	memcpy(f->g, from->g, from->cap * sizeof *f->g);
 	memset(f->g + from->cap, 0, (f->cap - from->cap) * sizeof *f->g);
-	f->npart = 0;
-	for (i = 0; i < from->npart; i++)
-		push_partial(f, from->part[i]);
+	fit_partials(f, from->npart);
+	if (from->npart)
+		memcpy(f->part, from->part, from->npart * sizeof *f->part);
+	f->npart = from->npart;
 	drop_optional(f);
 	if (from->q)
 		memcpy(fit_q(s, f), from->q, s->ngeneric * sizeof *f->q);
 	f->foreign = foreign_get(from->foreign);
-	for (i = 0; i < BY_OTHERS; i++)
+	for (unsigned i = 0; i < BY_OTHERS; i++)
 		f->by_others[i] = foreign_get(from->by_others[i]);
 }
 
