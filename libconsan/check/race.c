@@ -224,17 +224,22 @@ static bool knows_some_lane(const struct view *v, const struct frontier *f, enum
 		| known_restricted(v->c, f, plane, z, v->peer));
 }
 
-/* The same for all lanes of the warps of a wgmma */
-static bool warps_know(const struct view *v, enum plane plane, const struct cell_entry *z,
-	unsigned byte)
+/* Do all lanes of the warps of a wgmma know z, or x, which z observed? fenced: with the proxy fence that they need */
+static bool warps_know(const struct view *v, bool fenced, const struct cell_entry *x,
+	const struct cell_entry *z, const struct cell_entry *now, unsigned byte)
 {
+	const enum plane of_x = fenced ? race_plane(v, x) : PLANE_G, of_z = fenced ? race_plane(v, z) : PLANE_G;
 	const unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
 	const unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
 
 	for (unsigned i = from; i <= to; i++)
-		for (unsigned g = 0; g < v->w[i].ngroups; g++)
-			if (!knows_some_lane(v, v->w[i].group[g].f, plane, z, byte))
+		for (unsigned g = 0; g < v->w[i].ngroups; g++) {
+			const struct frontier *f = v->w[i].group[g].f;
+
+			if (!knows_some_lane(v, f, of_z, z, byte)
+				&& !known_from(v->c, f, NULL, of_x, v->peer, x, now, 1u << byte, false))
 				return false;
+		}
 	return true;
 }
 
@@ -293,9 +298,9 @@ uint32_t race_observed(struct shadow_view *s, const struct cell_entry *x, const 
 		|| observed_by_chance(x, z) || cell_is_stale(z))
 		return missing;
 	if (v->role == ROLE_WGMMA) {
-		if (warps_know(v, race_plane(v, &local), &local, byte))
+		if (warps_know(v, true, x, &local, now, byte))
 			return 0;
-		if (!warps_know(v, PLANE_G, &local, byte))
+		if (!warps_know(v, false, x, &local, now, byte))
 			return missing;
 		*unfenced = true;
 		return 0;

@@ -794,6 +794,30 @@ Test(wgmma, operands_not_ready)
 	cp_wait_all(0, ALL); end_all(); expect(CS301);
 }
 
+static void bar_on(unsigned id, unsigned a, unsigned b)
+{
+	bar_enter(a, id, 64); bar_enter(b, id, 64); bar_leave(a, id); bar_leave(b, id);
+}
+
+/* Two of the warps know a strong write of B itself, two a read that observed it. */
+static void observed_by_half(bool fenced)
+{
+	tune = no_joining_wgmma; begin(4); tune = NULL;
+	strong(1, L(0), 2048, 4, MODE_WRITE, SEM_RELAXED);
+	if (fenced) pfence(1, ALL);
+	bar_on(1, 1, 3);
+	strong(0, L(0), 2048, 4, MODE_READ, SEM_RELAXED);
+	if (fenced) pfence(0, ALL);
+	bar_on(2, 0, 2);
+	compute(); wg_wait(0, 0); end_all();
+}
+
+Test(wgmma, operand_observed_by_half)
+{
+	observed_by_half(true); never();
+	observed_by_half(false); expect(CS110);
+}
+
 #define maxnreg(n, inc) event(.kind = EV_SETMAXNREG, .setmaxnreg = { .registers = n, .increase = inc })
 
 Test(wgmma, registers)

@@ -39,6 +39,8 @@ static struct fifo copies[THREADS], stores[THREADS], mmas;
 static struct { uint32_t id, op; bool armed, done; } loads[OBJECTS];
 static uint32_t nloads;
 
+static uint64_t column[32]; /* the addresses of the last columns() */
+
 /* the model's result for each site */
 static bool order_conflict[1024], fence_conflict[1024];
 
@@ -178,15 +180,13 @@ static uint32_t some_lanes(void)
  * of few lanes one of a lane to its byte of the columns before. */
 static void columns(uint32_t *lanes, uint64_t addr[32])
 {
-	static uint64_t last[32];
-
 	if (*lanes != ALL) {
 		*lanes &= -*lanes;
-		memcpy(addr, last, sizeof last);
+		memcpy(addr, column, sizeof column);
 		return;
 	}
 	for (unsigned l = 0; l < 32; l++)
-		last[l] = addr[l] = l < 4 ? 40 * l + addr[l] % 32 : addr[l - 4] + 1;
+		column[l] = addr[l] = l < 4 ? 40 * l + addr[l] % 32 : addr[l - 4] + 1;
 }
 
 static void random_access(void)
@@ -509,6 +509,7 @@ static void forget_all(void)
 	memset(&mmas, 0, sizeof mmas);
 	memset(order_conflict, 0, sizeof order_conflict);
 	memset(fence_conflict, 0, sizeof fence_conflict);
+	memset(column, 0, sizeof column);
 	for (unsigned t = 0; t < THREADS; t++)
 		copies[t].open = stores[t].open = 1;
 	mmas.open = 1;
