@@ -131,25 +131,11 @@ static bool is_movable(const struct finder *w, const struct ptx_insn *i)
 
 /* ---- values ---- */
 
-/* The instruction adds a constant to a register of the same width. */
-static bool adds_constant(const struct ptx_func *f, const struct ptx_insn *i)
-{
-	const enum ptx_type type = ptx_type_of(i, 0);
-	const char class = ptx_type_class(type);
-
-	return i->op == OP_add && i->guard == PTX_NO_REG && i->noperands == 3 && i->nmods == 1 &&
-		(class == 's' || class == 'u') && i->operand[0].kind == PO_REG && i->operand[1].kind == PO_REG &&
-		i->operand[2].kind == PO_IMM && !i->operand[1].elem && !i->operand[0].elem &&
-		ptx_type_bits((enum ptx_type)f->reg[i->operand[1].reg].type) == ptx_type_bits(type) &&
-		ptx_type_bits((enum ptx_type)f->reg[i->operand[0].reg].type) == ptx_type_bits(type) &&
-		ptx_type_bits(type) >= 32;
-}
-
 /* Replaces a register by the one from which constants after the first member make it. */
 static uint32_t follow(const struct finder *w, uint32_t *reg, int64_t *add, uint32_t end)
 {
 	for (uint32_t k; (k = last_writer(w, *reg, end)) < end &&
-			adds_constant(w->f, &w->f->insn[k]); end = k) {
+			plan_adds_constant(w->f, &w->f->insn[k]); end = k) {
 		*reg = w->f->insn[k].operand[1].reg;
 		*add += w->f->insn[k].operand[2].imm;
 	}

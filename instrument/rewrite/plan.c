@@ -352,6 +352,19 @@ unsigned plan_words(const struct plan *p)
 	return n;
 }
 
+bool plan_adds_constant(const struct ptx_func *f, const struct ptx_insn *i)
+{
+	const enum ptx_type type = ptx_type_of(i, 0);
+	const char class = ptx_type_class(type);
+
+	return i->op == OP_add && i->guard == PTX_NO_REG && i->noperands == 3 && i->nmods == 1 &&
+		(class == 's' || class == 'u') && i->operand[0].kind == PO_REG && i->operand[1].kind == PO_REG &&
+		i->operand[2].kind == PO_IMM && !i->operand[1].elem && !i->operand[0].elem &&
+		ptx_type_bits((enum ptx_type)f->reg[i->operand[1].reg].type) == ptx_type_bits(type) &&
+		ptx_type_bits((enum ptx_type)f->reg[i->operand[0].reg].type) == ptx_type_bits(type) &&
+		ptx_type_bits(type) >= 32;
+}
+
 /* ---- global memory ---- */
 
 static bool global_access(const struct ptx_func *f, const struct ptx_insn *i, struct plan *p)

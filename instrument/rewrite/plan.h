@@ -101,6 +101,8 @@ void plan_add(struct plan *p, const struct ptx_operand *o, enum plan_kind kind);
  * there is nothing to record. */
 const char *plan_refuses(const struct ptx_insn *i);
 
+/* Does the instruction add a constant, operand 2, to a register of the same width? */
+bool plan_adds_constant(const struct ptx_func *f, const struct ptx_insn *i);
 /* The index of the address operand. */
 unsigned plan_address(const struct ptx_insn *i);
 /* The barrier operand of a CTA barrier instruction. */

@@ -43,18 +43,13 @@ struct plan_bulk plan_bulk_of(const struct ptx_insn *i)
  * plus constants. Then the map is known without a record. */
 #define ADDRESS_STEPS 8 /* real code has 3 */
 
-static bool is_sum(const struct ptx_insn *i)
-{
-	return i->op == OP_add && i->operand[1].kind == PO_REG && i->operand[2].kind == PO_IMM;
-}
-
 /* The operand from which the only writer of a register makes its address, *add plus; NULL: another one. */
-static const struct ptx_operand *made_from(const struct ptx_insn *i, int64_t *add)
+static const struct ptx_operand *made_from(const struct ptx_func *f, const struct ptx_insn *i, int64_t *add)
 {
 	if (!i || i->guard != PTX_NO_REG || i->operand[0].kind != PO_REG || i->operand[0].elem ||
 			ptx_type_bits(ptx_type_of(i, 0)) != 64)
 		return NULL;
-	if (is_sum(i))
+	if (plan_adds_constant(f, i))
 		*add += i->operand[2].imm;
 	else if (i->op != OP_mov && !(i->op == OP_cvta && !ptx_has(i, MOD_to) && ptx_space_of(i, 0) == PS_param))
 		return NULL;
@@ -72,7 +67,7 @@ static uint64_t fixed_map(const struct ptx_func *f, const struct ptx_operand *o)
 		if (step == ADDRESS_STEPS || o->elem)
 			return 0;
 		add += o->imm;
-		o = made_from(f->only_writer[o->reg], &add);
+		o = made_from(f, f->only_writer[o->reg], &add);
 	}
 	if (!o || !o->var || !ptx_var_in(o->var, f->param, f->nparam))
 		return 0;

@@ -80,7 +80,8 @@ static bool ends_divergence(const struct rewrite_site *s)
 static void write_words(struct writer *w, const struct plan *p, unsigned words, uint32_t site)
 {
 	struct hook h = { .site = site, .class = (enum plan_class)p->class, .words = words,
-		.prefix = "%cs_v", .sync = p->sync, .elected = p->elected, .often_uniform = p->test || p->uniform, .label = w->labels++,
+		.prefix = "%cs_v", .sync = p->sync, .elected = p->elected,
+		.often_uniform = p->test || p->uniform, .label = w->labels++,
 		.module = w->r->number, .reserve = w->reserve, .always = w->r->external,
 		.in_place = w->inflight || ends_divergence(&w->r->site.at[site]), .functions = w->functions,
 		.drains = w->r->drains };
@@ -208,8 +209,8 @@ static void await_result(struct writer *w, const struct ptx_insn *i, unsigned la
 		"\t@%%cs_q bra $CSE%u;\n", label);
 }
 
-/* The record of an instruction's global side, around its other records (begin_hook()), as the statement may
- * overwrite the address. */
+/* The record of an instruction's global side. Its caller loads the address before all other records, as the
+ * statement may overwrite it. */
 static void write_global(struct writer *w, const struct ptx_insn *i, const struct plan *p,
 	enum site_phase phase)
 {

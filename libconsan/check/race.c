@@ -224,11 +224,13 @@ static bool knows_some_lane(const struct view *v, const struct frontier *f, enum
 		| known_restricted(v->c, f, plane, z, v->peer));
 }
 
-/* Do all lanes of the warps of a wgmma know z, or x, which z observed? fenced: with the proxy fence that they need */
+/* Do all lanes of the warps of a wgmma know z, or x, which z observed? fenced: with the proxy fence that they
+ * need */
 static bool warps_know(const struct view *v, bool fenced, const struct cell_entry *x,
 	const struct cell_entry *z, const struct cell_entry *now, unsigned byte)
 {
-	const enum plane of_x = fenced ? race_plane(v, x) : PLANE_G, of_z = fenced ? race_plane(v, z) : PLANE_G;
+	const enum plane of_x = fenced ? race_plane(v, x) : PLANE_G;
+	const enum plane of_z = fenced ? race_plane(v, z) : PLANE_G;
 	const unsigned from = v->wgmma_warp < 4 ? v->wgmma_warp : 0;
 	const unsigned to = v->wgmma_warp < 4 ? v->wgmma_warp : 3;
 
