@@ -148,39 +148,23 @@ static void take_chunk(struct text *t, const struct hook *h)
 	text_printf(t, "\t}\n\tadd.u32 %%cs_pos, %%cs_pos, 1;\n");
 }
 
-static void read_clock(struct text *t)
-{
-	text_printf(t, "\tmov.u64 %%cs_e, %%clock64;\n\tmov.b64 {%%cs_c, %%cs_u}, %%cs_e;\n");
-}
-
-void chunk_has_space(struct text *t, const struct hook *h, unsigned n, const char *also)
-{
-	read_clock(t);
-	text_printf(t,
-		"\tsetp.eq.and.u32 %s, %%cs_u, %%cs_era, %s;\n"
-		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
-		"\tsetp.le.and.u32 %s, %%cs_t, %u, %s;\n", also, also, RECORD_CHUNK_UNITS - 1, also,
-		RECORD_CHUNK_UNITS - 1 - h->reserve - n, also);
-}
-
 /* Records have the low half of the clock, which a reader extends from one to the next. So a chunk ends when the
  * high half changes, and begins with the whole clock: a warp may wait for longer than the low half counts, two
  * seconds. A position that is a multiple of a chunk's units has none left. The clock is read before the leader
  * may wait for a chunk: the recorded operation did not happen after operations that others did meanwhile. */
-void chunk_reserve(struct text *t, const struct hook *h, const char *n)
+void chunk_reserve(struct text *t, const struct hook *h)
 {
-	read_clock(t);
 	text_printf(t,
+		"\tmov.u64 %%cs_e, %%clock64;\n\tmov.b64 {%%cs_c, %%cs_u}, %%cs_e;\n"
 		"\tsetp.ne.u32 %%cs_q, %%cs_u, %%cs_era;\n"
 		"\t@%%cs_lead mov.b32 %%cs_era, %%cs_u;\n"
 		"\tadd.u32 %%cs_t, %%cs_pos, -1;\n"
 		"\tand.b32 %%cs_t, %%cs_t, %u;\n"
-		"\tadd.u32 %%cs_t, %%cs_t, %s;\n"
+		"\tadd.u32 %%cs_t, %%cs_t, %%cs_n;\n"
 		"\tsetp.gt.or.u32 %%cs_q, %%cs_t, %u, %%cs_q;\n"
 		"\tand.pred %%cs_q, %%cs_q, %%cs_lead;\n"
 		"\t@!%%cs_q bra $CSR%u;\n",
-		RECORD_CHUNK_UNITS - 1, n, RECORD_CHUNK_UNITS - 1 - h->reserve, h->label);
+		RECORD_CHUNK_UNITS - 1, RECORD_CHUNK_UNITS - 1 - h->reserve, h->label);
 	take_chunk(t, h);
 	text_printf(t, "$CSR%u:\n", h->label);
 	chunk_sync_with_leader(t, h);

@@ -5,11 +5,9 @@
 
 #include "hook.h"
 
-/* Reads the record's clock, cs_c, and makes the leader take a new chunk if its current one has less than n units
- * left. n: a register or a number. */
-void chunk_reserve(struct text *t, const struct hook *h, const char *n);
-/* Reads the record's clock, cs_c, and clears the predicate if the lane needs a new chunk for n units. */
-void chunk_has_space(struct text *t, const struct hook *h, unsigned n, const char *also);
+/* Reads the record's clock, cs_c, and makes the leader take a new chunk if its current one has less than cs_n units
+ * left. */
+void chunk_reserve(struct text *t, const struct hook *h);
 /* With --gpu-drain: the chunks of the lanes that record are complete. */
 void chunk_close_all(struct text *t, const struct hook *h);
 /* A lane that polls for a chunk yields, and a point of reconvergence does not wait for a lane

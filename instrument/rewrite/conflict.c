@@ -144,7 +144,8 @@ uint32_t plan_stores(const struct ptx_insn *i)
 	return (hash & (RECORD_VALUE_SAME - 1)) | RECORD_VALUE_SAME;
 }
 
-void conflict_hash(struct text *t, const struct conflict *c, unsigned first)
+/* cs_h: of this lane. */
+static void hash_lane(struct text *t, const struct conflict *c, unsigned first)
 {
 	const struct ptx_operand *from = stored(c->insn);
 	const unsigned bits = ptx_type_bits(ptx_type_of(c->insn, 0));
@@ -167,6 +168,17 @@ void conflict_hash(struct text *t, const struct conflict *c, unsigned first)
 		}
 		v += words_of(c->f, o);
 	}
+}
+
+void conflict_hash_alone(struct text *t, const struct conflict *c, unsigned first)
+{
+	hash_lane(t, c, first);
+	text_printf(t, "\tlop3.b32 %%cs_h, %%cs_h, %u, %u, 0xea;\n", RECORD_VALUE_SAME - 1, RECORD_VALUE_SAME);
+}
+
+void conflict_hash(struct text *t, const struct conflict *c, unsigned first)
+{
+	hash_lane(t, c, first);
 	text_printf(t, "\tmatch.all.sync.b32 %%cs_u|%%cs_same, %%cs_h, %%cs_m;\n"
 		"\tselp.b32 %%cs_u, %u, 0, %%cs_same;\n\tmov.b32 %%cs_o, %%cs_h;\n", RECORD_VALUE_SAME);
 	if (c->f->module->sm >= 80) {

@@ -22,6 +22,8 @@ struct conflict {
 };
 /* Sets %cs_h to the word of the value, %cs_o and %cs_same. Before sm_80 only that of lanes that all store the same. */
 void conflict_hash(struct text *t, const struct conflict *c, unsigned first);
+/* Sets %cs_h to that of a store by one lane alone. */
+void conflict_hash_alone(struct text *t, const struct conflict *c, unsigned first);
 /* For the case that all lanes store to one address, %cs_s being the biased stride: clears
  * %cs_all if their values differ. */
 void conflict_same_address(struct text *t);

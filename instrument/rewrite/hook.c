@@ -11,7 +11,7 @@
  * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane,
  * %cs_l the leader's lane, %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the
  * ticket or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record is affine,
- * %cs_v<k> the words of this lane, %cs_h what the record stores, %cs_o the hash of this lane's value, %cs_same
+ * %cs_v<k> the words of this lane, %cs_lanes, in a function, the lanes of the record, %cs_h what the record stores, %cs_o the hash of this lane's value, %cs_same
  * whether all lanes have it, %cs_together the lanes that execute the statement. %cs_q, %cs_t, %cs_u and %cs_e are
  * temporaries. */
 #include "hook.h"
@@ -112,14 +112,13 @@ static void skip_without_pool(struct text *t, const struct hook *h)
 			"\tsetp.eq.u64 %%cs_q, %%cs_d, 0;\n\t@%%cs_q bra $CSZ%u;\n", h->module, h->label);
 }
 
-/* Finds which of these lanes leads them. */
-static void find_leader(struct text *t, const char *lanes)
+static void find_leader(struct text *t)
 {
 	text_printf(t,
-		"\tbrev.b32 %%cs_t, %s;\n"
+		"\tbrev.b32 %%cs_t, %%cs_m;\n"
 		"\tclz.b32 %%cs_l, %%cs_t;\n"
 		"\tmov.u32 %%cs_i, %%laneid;\n"
-		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n", lanes);
+		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n");
 }
 
 /* Draws a ticket, cs_k, for the lanes with cs_q. The address has a register of the lane, as in take_chunk(). */
@@ -139,21 +138,16 @@ static void draw_ticket(struct text *t, const struct hook *h)
  * wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
 static void ticket(struct text *t, const struct hook *h)
 {
-	if (h->earlier)
-		text_printf(t, "\tmov.b32 %%cs_k, %%cs_ticket;\n"
-			"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_lead;\n"
-			"\t@!%%cs_q bra $CST%u;\n", h->label);
-	else
-		text_printf(t, "\tmov.b32 %%cs_k, 0;\n");
 	text_printf(t,
+		"\tmov.b32 %%cs_k, %s;\n"
 		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
-		"\tsetp.ne.and.u32 %%cs_q, %%cs_t, 0, %%cs_lead;\n", h->module);
+		"\tsetp.ne.and.u32 %%cs_q, %%cs_t, 0, %%cs_lead;\n", h->earlier ? "%cs_ticket" : "0", h->module);
+	if (h->earlier)
+		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n");
 	draw_ticket(t, h);
 	if (h->in_place)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n");
-	if (h->earlier)
-		text_printf(t, "$CST%u:\n", h->label);
 }
 
 /* Writes the first unit; cs_s is word 0. */
@@ -163,13 +157,13 @@ static void header(struct text *t, const struct hook *h)
 		"\t@%%cs_lead st.global.v4.b32 [%%cs_e], {%%cs_s, %s, %%cs_c, %%cs_k};\n", h->module, h->lanes);
 }
 
-static void record_address(struct text *t, const struct hook *h)
+/* Do all lanes agree with leader + stride * distance? */
+static void begin_address(struct text *t, const struct hook *h)
 {
 	const unsigned value = h->conflict.words ? 1 : 0; /* units */
 
 	if (value)
 		conflict_hash(t, &h->conflict, 1);
-	/* do all lanes agree with leader + stride * distance? */
 	text_printf(t,
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
 		"\tshr.u32 %%cs_t, %%cs_m, %%cs_l;\n"
@@ -190,13 +184,25 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tor.b32 %%cs_s, %%cs_s, %u;\n"
 		"\tselp.b32 %%cs_s, %%cs_s, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", 1 + value, 9 + value, RECORD_AFFINE, h->word);
-	chunk_reserve(t, h, "%cs_n");
+}
+
+static void begin_address_alone(struct text *t, const struct hook *h)
+{
+	if (h->conflict.words)
+		conflict_hash_alone(t, &h->conflict, 1);
+	text_printf(t, "\tmov.b32 %%cs_k, %%cs_v0;\n\tmov.b32 %%cs_n, %u;\n\tadd.u32 %%cs_s, %s, %u;\n",
+		h->conflict.words ? 2 : 1, h->word, RECORD_AFFINE | RECORD_STRIDE_BIAS);
+}
+
+static void end_address(struct text *t, const struct hook *h)
+{
+	chunk_reserve(t, h);
 	header(t, h);
-	if (value)
+	if (h->conflict.words)
 		text_printf(t, "\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n"
 			"\t@%%cs_q st.global.b32 [%%cs_e+16], %%cs_h;\n");
 	text_printf(t, "\t@%%cs_all bra $CSA%u;\n", h->label);
-	if (value) {
+	if (h->conflict.words) {
 		conflict_lanes(t);
 		text_printf(t, "\t@%%cs_lead st.global.b32 [%%cs_e+12], %%cs_u;\n"
 			"\t@%%cs_lead st.global.b32 [%%cs_e+144], %%cs_h;\n");
@@ -207,19 +213,16 @@ static void record_address(struct text *t, const struct hook *h)
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 4, %%cs_e;\n"
 		"\tst.global.b32 [%%cs_e+16], %%cs_v0;\n", h->module);
 	chunk_sync_with_leader(t, h);
-	text_printf(t,
-		"$CSA%u:\n"
-		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
+	text_printf(t, "$CSA%u:\n", h->label);
 }
 
 /* Takes the leader's address, s from the next lane, then t from the first lane that does not
  * have the address that s alone gives. The record is affine if all lanes agree with these. */
-static void record_global(struct text *t, const struct hook *h)
+static void begin_global(struct text *t, const struct hook *h)
 {
 	if (h->conflict.words)
 		conflict_hash(t, &h->conflict, 2);
 	text_printf(t,
-		"\t{ .reg .b32 %%cs_a, %%cs_b, %%cs_w, %%cs_x, %%cs_y, %%cs_z;\n"
 		"\tshfl.sync.idx.b32 %%cs_k, %%cs_v0, %%cs_l, 31, %%cs_m;\n"
 		"\tshfl.sync.idx.b32 %%cs_a, %%cs_v1, %%cs_l, 31, %%cs_m;\n"
 		"\tadd.u32 %%cs_t, %%cs_l, 1;\n"
@@ -254,10 +257,23 @@ static void record_global(struct text *t, const struct hook *h)
 	if (h->conflict.words)
 		conflict_global(t, h->label);
 	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n", h->conflict.words ? 18 : 17);
-	chunk_reserve(t, h, "%cs_n");
 	text_printf(t,
 		"\tselp.b32 %%cs_s, %u, 0, %%cs_all;\n"
 		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", RECORD_AFFINE, h->word);
+}
+
+static void begin_global_alone(struct text *t, const struct hook *h)
+{
+	if (h->conflict.words)
+		conflict_hash_alone(t, &h->conflict, 2);
+	text_printf(t, "\tmov.b32 %%cs_k, %%cs_v0;\n\tmov.b32 %%cs_a, %%cs_v1;\n"
+		"\tmov.b32 %%cs_x, 0;\n\tmov.b32 %%cs_y, 0;\n\tmov.b32 %%cs_z, 5;\n"
+		"\tmov.b32 %%cs_n, 2;\n\tadd.u32 %%cs_s, %s, %u;\n", h->word, RECORD_AFFINE);
+}
+
+static void end_global(struct text *t, const struct hook *h)
+{
+	chunk_reserve(t, h);
 	header(t, h);
 	if (h->conflict.words)
 		text_printf(t, "\tshl.b32 %%cs_t, %%cs_h, %u;\n\tor.b32 %%cs_z, %%cs_z, %%cs_t;\n",
@@ -275,9 +291,7 @@ static void record_global(struct text *t, const struct hook *h)
 		"\tmad.wide.u32 %%cs_e, %%cs_i, 8, %%cs_e;\n"
 		"\tst.global.v2.b32 [%%cs_e+16], {%%cs_v0, %%cs_v1};\n", h->module);
 	chunk_sync_with_leader(t, h);
-	text_printf(t,
-		"$CSA%u:\n\t}\n"
-		"\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n", h->label);
+	text_printf(t, "$CSA%u:\n", h->label);
 }
 
 /* Stores the words from cs_e + 16 on, several at a time. aligned: cs_e is that of a unit; else it is a multiple
@@ -313,27 +327,36 @@ static unsigned units_of_one(const struct hook *h)
 	return 1 + (h->words + 3) / 4;
 }
 
-static void record_uniform(struct text *t, const struct hook *h)
+static void begin_uniform(struct text *t, const struct hook *h)
 {
-	char units[16];
-
-	snprintf(units, sizeof units, "%u", units_of_one(h));
-	ticket_or_none(t, h);
-	chunk_reserve(t, h, units);
-	text_printf(t, "\tmov.b32 %%cs_s, %s;\n", h->word);
-	header(t, h);
-	store_words(t, h, "@%cs_lead ", true);
-	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %s;\n", units);
+	text_printf(t, "\tmov.b32 %%cs_n, %u;\n\tmov.b32 %%cs_s, %s;\n", units_of_one(h), h->word);
 }
 
-/* cs_all: all lanes have the leader's words. */
-static void compare_with_leader(struct text *t, const struct hook *h)
+static void end_uniform(struct text *t, const struct hook *h)
 {
-	for (unsigned k = 0; k < h->words; k++)
-		text_printf(t, "\tshfl.sync.idx.b32 %%cs_t, %s%u, %%cs_l, 31, %s;\n"
-			"\tsetp.eq%s.u32 %%cs_q, %%cs_t, %s%u%s;\n", h->prefix, k, h->lanes, k ? ".and" : "",
-			h->prefix, k, k ? ", %cs_q" : "");
-	text_printf(t, "\tvote.sync.all.pred %%cs_all, %%cs_q, %s;\n", h->lanes);
+	ticket_or_none(t, h);
+	chunk_reserve(t, h);
+	header(t, h);
+	store_words(t, h, "@%cs_lead ", true);
+}
+
+/* cs_all: all lanes have the same words. Each instruction for which lanes wait for each other costs some 20 of the
+ * machine, as a function may be executed by lanes that come apart, so two words are compared at once. */
+static void compare_words(struct text *t, const struct hook *h)
+{
+	const char *p = h->prefix;
+
+	for (unsigned k = 0; k < h->words; k += 2) {
+		if (k + 1 < h->words)
+			text_printf(t, "\tmov.b64 %%cs_e, {%s%u, %s%u};\n"
+				"\tmatch.all.sync.b64 %%cs_t|%s, %%cs_e, %%cs_m;\n", p, k, p, k + 1,
+				k ? "%cs_q" : "%cs_all");
+		else
+			text_printf(t, "\tmatch.all.sync.b32 %%cs_t|%s, %s%u, %%cs_m;\n",
+				k ? "%cs_q" : "%cs_all", p, k);
+		if (k)
+			text_printf(t, "\tand.pred %%cs_all, %%cs_all, %%cs_q;\n");
+	}
 }
 
 unsigned hook_lane_words(unsigned words)
@@ -345,9 +368,11 @@ unsigned hook_lane_words(unsigned words)
  * words are recorded once where they are the same. */
 static void begin_lanes(struct text *t, const struct hook *h)
 {
-	text_printf(t, "\tpopc.b32 %%cs_n, %s;\n\tmov.b32 %%cs_s, %s;\n", h->lanes, h->word);
-	if (h->often_uniform) {
-		compare_with_leader(t, h);
+	text_printf(t, "\tpopc.b32 %%cs_n, %%cs_m;\n\tmov.b32 %%cs_s, %s;\n", h->word);
+	if (!h->often_uniform) {
+		text_printf(t, "\tsetp.ne.u32 %%cs_all, 0, 0;\n");
+	} else {
+		compare_words(t, h);
 		text_printf(t, "\tselp.b32 %%cs_n, 1, %%cs_n, %%cs_all;\n"
 			"\t@%%cs_all add.u32 %%cs_s, %%cs_s, %u;\n", RECORD_AFFINE);
 	}
@@ -356,46 +381,68 @@ static void begin_lanes(struct text *t, const struct hook *h)
 		"\tshr.u32 %%cs_n, %%cs_n, 4;\n", 4 * h->words);
 }
 
-/* Writes the words. */
+/* With AFFINE, as the words are those of all lanes that record together. */
+static void begin_lanes_alone(struct text *t, const struct hook *h)
+{
+	text_printf(t, "\tmov.b32 %%cs_n, %u;\n\tadd.u32 %%cs_s, %s, %u;\n", units_of_one(h), h->word,
+		RECORD_AFFINE);
+}
+
 static void end_lanes(struct text *t, const struct hook *h)
 {
+	const bool once = h->often_uniform || !h->in_place; /* may the leader's words be those of all? */
+
+	ticket_or_none(t, h);
+	chunk_reserve(t, h);
+	header(t, h);
+	if (once) {
+		text_printf(t, "\tand.pred %%cs_q, %%cs_lead, %%cs_all;\n");
+		store_words(t, h, "@%cs_q ", true);
+		text_printf(t, "\t@%%cs_all bra $CSA%u;\n", h->label);
+	}
 	text_printf(t,
-		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %s;\n"
+		"\tshfl.sync.idx.b32 %%cs_t, %%cs_pos, %%cs_l, 31, %%cs_m;\n"
 		UNIT_ADDRESS("%%cs_t")
 		"\tshl.b32 %%cs_t, 1, %%cs_i;\n"
 		"\tadd.u32 %%cs_t, %%cs_t, -1;\n"
-		"\tand.b32 %%cs_t, %%cs_t, %s;\n"
+		"\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
 		"\tpopc.b32 %%cs_t, %%cs_t;\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", h->lanes, h->module, h->lanes, 4 * h->words);
-	if (h->often_uniform)
-		text_printf(t, "\tnot.pred %%cs_q, %%cs_all;\n"
-			"\tor.pred %%cs_q, %%cs_q, %%cs_lead;\n");
-	store_words(t, h, h->often_uniform ? "@%cs_q " : "", false);
+		"\tmad.wide.u32 %%cs_e, %%cs_t, %u, %%cs_e;\n", h->module, 4 * h->words);
+	store_words(t, h, "", false);
 	chunk_sync_with_leader(t, h);
+	if (once)
+		text_printf(t, "$CSA%u:\n", h->label);
 }
 
-static void record_lanes(struct text *t, const struct hook *h)
+/* ---- records of any class ---- */
+
+/* A record is begun with its size, cs_n, word 0, cs_s, the leader's address, cs_k, and what else its class needs:
+ * by all lanes of cs_m together, or by each for itself, which is then its own leader and in cs_all. After both the
+ * record is written by the same code. */
+static const struct class {
+	void (*begin)(struct text *t, const struct hook *h);
+	void (*begin_alone)(struct text *t, const struct hook *h);
+	void (*end)(struct text *t, const struct hook *h);
+	const char *registers;
+} class[] = {
+	[PLAN_ADDRESS] = { begin_address, begin_address_alone, end_address, "" },
+	[PLAN_GLOBAL] = { begin_global, begin_global_alone, end_global,
+		"\t.reg .b32 %cs_a, %cs_b, %cs_w, %cs_x, %cs_y, %cs_z;\n" },
+	[PLAN_LANES] = { begin_lanes, begin_lanes_alone, end_lanes, "" },
+	[PLAN_UNIFORM] = { begin_uniform, begin_uniform, end_uniform, "" },
+	[PLAN_NOTHING] = { begin_uniform, begin_uniform, end_uniform, "" },
+};
+
+static void begin_record(struct text *t, const struct hook *h)
 {
-	ticket_or_none(t, h);
-	begin_lanes(t, h);
-	chunk_reserve(t, h, "%cs_n");
-	header(t, h);
-	end_lanes(t, h);
+	find_leader(t);
+	class[h->class].begin(t, h);
+}
+
+static void end_record(struct text *t, const struct hook *h)
+{
+	class[h->class].end(t, h);
 	text_printf(t, "\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n");
-}
-
-/* Of the lanes in cs_m. */
-static void record_lanes_of_site(struct text *t, const struct hook *h)
-{
-	find_leader(t, "%cs_m");
-	if (h->class == PLAN_ADDRESS)
-		record_address(t, h);
-	else if (h->class == PLAN_GLOBAL)
-		record_global(t, h);
-	else if (h->class == PLAN_LANES)
-		record_lanes(t, h);
-	else
-		record_uniform(t, h);
 	if (h->drains && h->exits)
 		chunk_close_all(t, h);
 }
@@ -403,93 +450,37 @@ static void record_lanes_of_site(struct text *t, const struct hook *h)
 static void record_in_place(struct text *t, const struct hook *h)
 {
 	skip_without_pool(t, h);
-	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
-	record_lanes_of_site(t, h);
+	text_printf(t, "\t{\n%s\tactivemask.b32 %%cs_m;\n", class[h->class].registers);
+	begin_record(t, h);
+	end_record(t, h);
+	text_printf(t, "\t}\n");
 	if (!h->always)
 		text_printf(t, "$CSZ%u:\n", h->label);
 }
 
 /* ---- functions that write records ---- */
 
-/* Lanes that came from different statements may execute a function together, as nothing forbids a GPU to
- * do so: seen on an H200 where one lane arrives at an mbarrier and then all lanes store. The lanes of each
- * site make a record of their own. ptxas knows that an active mask is that of the lanes which execute what
- * follows, but not so of another mask, for which it adds code: so there are two copies of what lanes do
- * together. */
-static void record_by_site(struct text *t, const struct hook *h)
-{
-	struct hook each = *h;
-
-	each.label++;
-	text_printf(t,
-		"\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
-		"\t@%%cs_q bra $CSO%u;\n"
-		"\tmatch.any.sync.b32 %%cs_t, %%cs_site, %%cs_m;\n"
-		"\tmov.b32 %%cs_m, %%cs_t;\n", h->label);
-	record_lanes_of_site(t, &each);
-	text_printf(t, "\tbra $CSZ%u;\n$CSO%u:\n", h->label, h->label);
-	record_lanes_of_site(t, h);
-}
-
-/* The same for PLAN_LANES, with one copy of the code that takes a chunk. */
-static void record_lanes_by_site(struct text *t, const struct hook *whole)
-{
-	struct hook h = *whole;
-
-	h.lanes = "%cs_w";
-	text_printf(t, "\t{ .reg .pred %%cs_whole;\n\t.reg .b32 %%cs_w;\n"
-		"\tmov.b32 %%cs_w, %%cs_m;\n"
-		"\tmatch.all.sync.b32 %%cs_t|%%cs_whole, %%cs_site, %%cs_m;\n"
-		"\t@%%cs_whole bra $CSO%u;\n"
-		"\tmatch.any.sync.b32 %%cs_w, %%cs_site, %%cs_m;\n", h.label);
-	find_leader(t, "%cs_w");
-	begin_lanes(t, &h);
-	text_printf(t, "\tbra $CSB%u;\n$CSO%u:\n", h.label, h.label);
-	find_leader(t, "%cs_m");
-	begin_lanes(t, whole);
-	text_printf(t, "$CSB%u:\n", h.label);
-	ticket_or_none(t, &h);
-	chunk_reserve(t, &h, "%cs_n");
-	header(t, &h);
-	text_printf(t, "\t@%%cs_whole bra $CSS%u;\n", h.label);
-	end_lanes(t, &h);
-	text_printf(t, "\tbra $CSP%u;\n$CSS%u:\n", h.label, h.label);
-	end_lanes(t, whole);
-	text_printf(t, "$CSP%u:\n\t@%%cs_lead add.u32 %%cs_pos, %%cs_pos, %%cs_n;\n\t}\n", h.label);
-}
-
-/* The record of one lane alone whose chunk has space, which is what an elected lane mostly needs: without what
- * lanes do together. Others go on behind it. */
-static void record_alone(struct text *t, const struct hook *h)
-{
-	const unsigned units = units_of_one(h);
-
-	text_printf(t, "\t{ .reg .pred %%cs_alone;\n"
-		"\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
-		"\tsetp.eq.u32 %%cs_alone, %%cs_t, 0;\n");
-	chunk_has_space(t, h, units, "%cs_alone");
-	text_printf(t, "\t@!%%cs_alone bra $CSF%u;\n"
-		"\tmov.b32 %%cs_k, %%cs_ticket;\n"
-		"\tld.const.u32 %%cs_t, [" RECORD_VARIABLE "%u+12];\n"
-		"\tsetp.ne.u32 %%cs_q, %%cs_t, 0;\n"
-		"\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n", h->label, h->module);
-	draw_ticket(t, h);
-	text_printf(t, "\tadd.u32 %%cs_s, %s, %u;\n\tsetp.eq.u32 %%cs_lead, 0, 0;\n", h->word, RECORD_AFFINE);
-	header(t, h);
-	store_words(t, h, "", true);
-	text_printf(t, "\tadd.u32 %%cs_pos, %%cs_pos, %u;\n\tbra $CSZ%u;\n\t}\n$CSF%u:\n", units, h->label, h->label);
-}
-
+/* Lanes that came from different statements may execute a function together, as nothing forbids a GPU to do so:
+ * seen on an H200 where one lane arrives at an mbarrier and then all lanes store. Then each lane makes a record of
+ * its own, without what lanes do together: ptxas knows that an active mask is that of the lanes which execute what
+ * follows, but not so of another mask, for which it adds code. One lane alone, as an elected one, needs no more. */
 static void record_in_function(struct text *t, const struct hook *h)
 {
 	skip_without_pool(t, h);
-	text_printf(t, "\tactivemask.b32 %%cs_m;\n");
-	if (h->elected) {
-		record_alone(t, h);
-		record_lanes_by_site(t, h);
-	} else {
-		record_by_site(t, h);
-	}
+	text_printf(t, "\t.reg .b32 %%cs_lanes;\n%s"
+		"\tactivemask.b32 %%cs_m;\n\tmov.b32 %%cs_lanes, %%cs_m;\n", class[h->class].registers);
+	if (h->elected)
+		text_printf(t, "\tadd.u32 %%cs_t, %%cs_m, -1;\n\tand.b32 %%cs_t, %%cs_t, %%cs_m;\n"
+			"\tsetp.eq.u32 %%cs_q, %%cs_t, 0;\n\t@%%cs_q bra $CSL%u;\n", h->label);
+	text_printf(t, "\tmatch.all.sync.b32 %%cs_t|%%cs_q, %%cs_site, %%cs_m;\n"
+		"\t@%%cs_q bra $CSO%u;\n"
+		"$CSL%u:\n\tmov.u32 %%cs_i, %%laneid;\n\tshl.b32 %%cs_lanes, 1, %%cs_i;\n"
+		"\tsetp.eq.u32 %%cs_lead, 0, 0;\n\tsetp.eq.u32 %%cs_all, 0, 0;\n", h->label, h->label);
+	class[h->class].begin_alone(t, h);
+	text_printf(t, "\tbra $CSB%u;\n$CSO%u:\n", h->label, h->label);
+	begin_record(t, h);
+	text_printf(t, "$CSB%u:\n", h->label);
+	end_record(t, h);
 	text_printf(t, "$CSZ%u:\n", h->label);
 }
 
@@ -656,7 +647,7 @@ void hook_record(struct text *t, const struct hook *h)
 
 	text_printf(&word, "%u", h->site << RECORD_SITE_SHIFT);
 	here.word = word.at;
-	here.lanes = "%cs_m";
+	here.lanes = h->in_place ? "%cs_m" : "%cs_lanes";
 	if (h->in_place)
 		record_in_place(t, &here);
 	else
