@@ -121,21 +121,11 @@ static void find_leader(struct text *t)
 		"\tsetp.eq.u32 %%cs_lead, %%cs_l, %%cs_i;\n");
 }
 
-/* Draws a ticket, cs_k, for the lanes with cs_q. The address has a register of the lane, as in take_chunk(). */
-static void draw_ticket(struct text *t, const struct hook *h)
-{
-	hook_zero_here(t, h);
-	text_printf(t,
-		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
-		"\tmad.wide.u32 %%cs_e, %%cs_zero, 1, %%cs_e;\n"
-		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
-		"\t@%%cs_q mov.b32 %%cs_ticket, %%cs_k;\n", h->module);
-}
-
 /* The record's ticket, if the launch uses tickets: a new one, or the last one of the leader (ticket.h). In place
  * there is a fence that is never executed. It makes ptxas keep the atomic, whose result nothing else needs, before
  * the statement that follows. An instruction that ends the thread would do the same, but between a wgmma and its
- * wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. */
+ * wait ptxas would have to wait for the wgmma before it, and would serialize wgmma. The atomic's address has a register
+ * of the lane, as in take_chunk(). */
 static void ticket(struct text *t, const struct hook *h)
 {
 	text_printf(t,
@@ -144,7 +134,12 @@ static void ticket(struct text *t, const struct hook *h)
 		"\tsetp.ne.and.u32 %%cs_q, %%cs_t, 0, %%cs_lead;\n", h->earlier ? "%cs_ticket" : "0", h->module);
 	if (h->earlier)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, 0, %%cs_q;\n");
-	draw_ticket(t, h);
+	hook_zero_here(t, h);
+	text_printf(t,
+		"\tld.const.u64 %%cs_e, [" RECORD_VARIABLE "%u+24];\n"
+		"\tmad.wide.u32 %%cs_e, %%cs_zero, 1, %%cs_e;\n"
+		"\t@%%cs_q atom.relaxed.sys.global.add.u32 %%cs_k, [%%cs_e], 1;\n"
+		"\t@%%cs_q mov.b32 %%cs_ticket, %%cs_k;\n", h->module);
 	if (h->in_place)
 		text_printf(t, "\tsetp.eq.and.u32 %%cs_q, %%cs_k, -1, %%cs_q;\n"
 		"\t@%%cs_q fence.acq_rel.cta;\n");
@@ -256,10 +251,9 @@ static void begin_global(struct text *t, const struct hook *h)
 		"\tvote.sync.all.pred %%cs_all, %%cs_q, %%cs_m;\n");
 	if (h->conflict.words)
 		conflict_global(t, h->label);
-	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n", h->conflict.words ? 18 : 17);
-	text_printf(t,
+	text_printf(t, "\tselp.b32 %%cs_n, 2, %u, %%cs_all;\n"
 		"\tselp.b32 %%cs_s, %u, 0, %%cs_all;\n"
-		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", RECORD_AFFINE, h->word);
+		"\tadd.u32 %%cs_s, %%cs_s, %s;\n", h->conflict.words ? 18 : 17, RECORD_AFFINE, h->word);
 }
 
 static void begin_global_alone(struct text *t, const struct hook *h)
