@@ -405,7 +405,7 @@ void on_access(struct cluster *c, const struct event *e)
 		cluster_use_peer(c, w, e, a->owner, "access");
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (!access_is_strong(a)) {
-		now.epoch = warp_stamp(w);
+		now.epoch = warp_stamp(w, e->lanes);
 		touch_groups(c, w, &x, ROLE_GENERIC, now);
 		if (a->mode & MODE_WRITE) {
 			release_plain_shared(c, &x);
@@ -416,7 +416,7 @@ void on_access(struct cluster *c, const struct event *e)
 	acquire_reads(c, w, e);
 	if (a->mode == MODE_RMW && !(now.what & CELL_UNREAD))
 		warp_close_epoch(w); /* past.c tells instructions apart by their epochs */
-	now.epoch = warp_stamp(w);
+	now.epoch = warp_stamp(w, e->lanes);
 	touch_elements(c, w, &x, now);
 	release_writes(c, w, e);
 	warp_order_rmw(c, w, e);
@@ -453,7 +453,7 @@ void access_object(struct cluster *c, struct warp *w, const struct event *e, con
 {
 	unsigned lane = (unsigned)__builtin_ctz(e->lanes);
 	struct cell_entry now = {
-		.epoch = warp_stamp(w), .agent = (uint16_t)w->index, .lanes = 1u << lane,
+		.epoch = warp_stamp(w, 1u << lane), .agent = (uint16_t)w->index, .lanes = 1u << lane,
 		.what = (e->site & CELL_SITE_MASK) | CELL_WRITE | CELL_SAME,
 	};
 	struct frontier *f = warp_frontier(w, lane);

@@ -248,7 +248,7 @@ static void note_copy_arrival(struct warp *w, uint32_t lanes)
 			w->copy_arrivals.n * sizeof *w->copy_arrivals.at);
 	}
 	vec_push(&w->copy_arrivals,
-		((struct copy_arrival){ w->copies.open, lanes, warp_stamp(w) }));
+		((struct copy_arrival){ w->copies.open, lanes, warp_stamp(w, lanes) }));
 	warp_close_epoch(w); /* a wait that follows has a later one */
 }
 
@@ -351,7 +351,7 @@ static void bulk_load(struct cluster *c, const struct event *e, struct warp *w, 
 			.peer = b->source, .response = e->kind == EV_TRY_CANCEL,
 			.site = e->site, .mbar = mbar, .phase = m ? m->phase : 0,
 			.warp = (uint16_t)w->index, .lane = (int8_t)lane,
-			.issued = warp_stamp(w),
+			.issued = warp_stamp(w, e->lanes),
 		};
 	map_read_by(c, w, lane, agent_slot(c, k), s->epoch);
 	/* of a multicast, one of the copies represents the read */

@@ -199,7 +199,7 @@ void on_barrier_arrive(struct cluster *c, const struct event *e)
 	if (a->aligned)
 		barrier_check_exited(c, e, kind_name(a->mode));
 	vec_push(&g->arrivals, warp_past_op(w, e->lanes, e->site));
-	warp_release(c, w, e->lanes | w->unreleased, g->f); /* a barrier counts whole warps */
+	warp_release(c, w, e->lanes | (w->all & ~w->live), g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
 	g->kinds |= (uint8_t)(1 << a->mode);

@@ -209,14 +209,15 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->cta = (uint16_t)(index / c->per_cta);
 	w->id = (uint16_t)(index % c->per_cta);
 	w->index = index;
-	w->all = w->live = w->unreleased = w->unreleased_copies = w->unreleased_epoch = 0;
+	w->all = w->live = w->acting = w->unreleased_copies = 0;
+	memset(w->acted, 0, sizeof w->acted);
 	w->epoch = 1;
 	w->converged = w->reg_ops = w->exit_site = w->sc_fences = w->syncs = 0;
 	w->map = 0;
 	tc_reset_warp(w);
 	w->moving = (struct wg_copy){ 0 };
 	memset(w->left, 0, sizeof w->left);
-	w->dirty = w->reg_touched = false;
+	w->reg_touched = false;
 	w->remote = w->own_fence_site = w->fence_site = w->half_site = w->wg_fences = w->nregs = 0;
 	w->relaxed_arrive.site = w->restricted_fence.site = w->global_fence.site = 0;
 	w->releases = 0;

@@ -23,7 +23,7 @@ static struct repeat_stamp stamp_of(struct cluster *c, struct warp *w, uint32_t 
 
 	if (c->repeat.stamp)
 		return *c->repeat.stamp;
-	s.issue = warp_stamp(w);
+	s.issue = warp_stamp(w, lanes);
 	s.only = w->ngroups == 1 && !(lanes & ~w->group[0].lanes);
 	repeat_access(c, w, lanes, &s);
 	return s;
@@ -265,7 +265,7 @@ void global_access(struct cluster *c, const struct event *e)
 	if (r.flags & GR_RMW && !(r.flags & GR_UNREAD))
 		warp_close_epoch(w); /* global_step.c tells instructions apart by their epochs */
 	if (strong)
-		r.epoch = r.issue = warp_stamp(w);
+		r.epoch = r.issue = warp_stamp(w, e->lanes);
 	if (r.flags & GR_VOLATILE && warp_publishes(w, e->lanes))
 		r.flags |= GR_PUBLISHES;
 	if (a->mode & MODE_WRITE)
@@ -419,11 +419,11 @@ void on_heap(struct cluster *c, const struct event *e)
 	if (!h->freed) {
 		global_shadow_forget(c->check->global->shadow, h->addr, h->bytes);
 		release_plain_writes(c, &span, 1);
-		warp_stamp(w);
+		warp_stamp(w, 1u << lane);
 		warp_close_epoch(w); /* earlier reads of these bytes are no reads of the block */
 		return;
 	}
-	r.epoch = r.issue = warp_stamp(w);
+	r.epoch = r.issue = warp_stamp(w, 1u << lane);
 	v = global_view_of(c, w, 1u << lane, warp_frontier(w, lane));
 	global_shadow_touch_whole(c->check->global->shadow, &v.accessor, &r, &span, 1);
 }

@@ -36,24 +36,37 @@ void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value)
 	}
 }
 
-uint32_t warp_stamp(struct warp *w)
+uint32_t warp_stamp(struct warp *w, uint32_t lanes)
 {
-	w->dirty = true;
+	w->acting |= lanes;
 	return w->epoch;
+}
+
+/* The newest epoch in which each lane acted */
+static void note_acted(struct warp *w)
+{
+	if (w->acting == w->all) {
+		for (unsigned l = 0; l < 32; l++)
+			w->acted[l] = w->epoch;
+		return;
+	}
+	for (uint32_t m = w->acting; m; m &= m - 1)
+		w->acted[__builtin_ctz(m)] = w->epoch;
 }
 
 uint32_t warp_close_epoch(struct warp *w)
 {
-	if (!w->dirty)
+	if (!w->acting)
 		return w->epoch - 1;
-	w->dirty = false;
+	note_acted(w);
+	w->acting = 0;
 	w->epoch = epoch_next(w->epoch);
 	return w->epoch - 1;
 }
 
 struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)
 {
-	return (struct past_op){ (uint16_t)w->index, lanes, warp_stamp(w), site };
+	return (struct past_op){ (uint16_t)w->index, lanes, warp_stamp(w, lanes), site };
 }
 
 static void add_progress_of(struct cluster *c, struct frontier *into, enum plane plane,
@@ -81,13 +94,29 @@ static inline void add_per_lane(struct cluster *c, struct frontier *into, enum p
 		add_progress_of(c, into, plane, agent, lanes, live, p);
 }
 
-/* The lanes that f must know to know all of the warp: the live ones, and exited ones with
- * unreleased operations that f does not know. */
-static uint32_t warp_required(const struct cluster *c, const struct warp *w, const struct frontier *f)
+/* The lanes that f must know, beside `lanes`, to know all of the warp in this plane: those that acted
+ * since the epoch up to which it does, also if they have exited. So all of a warp is known when its
+ * elected lane, which alone acted since the others' operations were known, releases. */
+static uint32_t warp_required(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	const struct frontier *f, enum plane plane)
 {
-	if (w->unreleased && frontier_full(&c->space, f, PLANE_G, w->index) < w->unreleased_epoch)
-		return w->live | w->unreleased;
-	return w->live;
+	const uint32_t known = plane == PLANE_G || plane == PLANE_P || plane == PLANE_Q
+		? frontier_full(&c->space, f, plane, w->index) : 0;
+	uint32_t acted = 0;
+
+	if (!(w->all & ~lanes))
+		return lanes;
+	for (unsigned l = 0; l < 32; l++)
+		acted |= w->acted[l] > known ? 1u << l : 0;
+	return ((acted & w->all) | w->acting) | lanes;
+}
+
+/* add_per_lane() of the warp's generic accesses */
+static inline void add_accesses(struct cluster *c, struct warp *w, struct frontier *into, enum plane plane,
+	uint32_t lanes, const struct per_lane *p)
+{
+	if (p->high)
+		add_progress_of(c, into, plane, w->index, lanes, warp_required(c, w, lanes, into, plane), p);
 }
 
 uint32_t warp_copy_lanes(const struct warp *w)
@@ -99,14 +128,13 @@ void warp_add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32
 	const struct lane_progress *progress, struct frontier *into, enum plane g)
 {
 	const enum plane p = g + 1;
-	const uint32_t all = warp_required(c, w, into), copy_lanes = warp_copy_lanes(w);
-	const uint32_t store_lanes = w->stores.issued & w->live;
+	const uint32_t copy_lanes = warp_copy_lanes(w), store_lanes = w->stores.issued & w->live;
 
 	_Static_assert(PLANE_P == PLANE_G + 1 && PLANE_CTA_P == PLANE_CTA_G + 1
 		&& PLANE_COLLECTIVE_P == PLANE_COLLECTIVE_G + 1, "pairs of planes");
-	frontier_add(&c->space, into, g, w->index, lanes, all, epoch);
-	add_per_lane(c, into, p, w->index, lanes, all, &progress->fenced);
-	add_per_lane(c, into, PLANE_HALF, w->index, lanes, all, &progress->half);
+	frontier_add(&c->space, into, g, w->index, lanes, warp_required(c, w, lanes, into, g), epoch);
+	add_accesses(c, w, into, p, lanes, &progress->fenced);
+	add_accesses(c, w, into, PLANE_HALF, lanes, &progress->half);
 	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, copy_lanes, &progress->copies);
 	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, copy_lanes,
 		&progress->fenced_copies);
@@ -117,9 +145,9 @@ void warp_add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32
 		&progress->stored);
 	if (g != PLANE_G)
 		return;
-	add_per_lane(c, into, PLANE_Q, w->index, lanes, all, &progress->fenced_global);
+	add_accesses(c, w, into, PLANE_Q, lanes, &progress->fenced_global);
 	for (uint32_t m = w->remote; m; m &= m - 1)
-		add_per_lane(c, into, PLANE_MEMORY + (unsigned)__builtin_ctz(m), w->index, lanes, all,
+		add_accesses(c, w, into, PLANE_MEMORY + (unsigned)__builtin_ctz(m), lanes,
 			&progress->fenced_all);
 }
 
@@ -310,8 +338,6 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 {
 	struct cta *cta = &c->cta[w->cta];
-	bool dirty = w->dirty;
-	uint32_t epoch = w->epoch;
 
 	warp_release(c, w, lanes, cta->exited);
 	cluster_leave(c, w, lanes);
@@ -319,10 +345,6 @@ void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;
 	w->exit_site = c->now->site;
-	if (dirty && w->live) {
-		w->unreleased |= lanes;
-		w->unreleased_epoch = epoch;
-	}
 	for (uint32_t rest = w->live ? lanes : 0; rest; rest &= rest - 1) {
 		unsigned l = (unsigned)__builtin_ctz(rest);
 
@@ -392,7 +414,7 @@ void warp_executed_together(struct cluster *c, struct warp *w, uint32_t lanes)
 	struct frontier *sum;
 
 	lanes &= w->live;
-	if (w->ngroups == 1 && (w->live & ~lanes || (!w->dirty && w->converged == w->epoch)))
+	if (w->ngroups == 1 && (w->live & ~lanes || (!w->acting && w->converged == w->epoch)))
 		return;
 	if (w->ngroups == 1) {
 		warp_add_progress(c, w, lanes, warp_close_epoch(w), &w->progress, w->group[0].f,

@@ -110,9 +110,9 @@ static const char *operation(const struct event *e)
 }
 
 /* Gives an operation the next number of its warp. A wait that follows has a later stamp. */
-static void number_op(struct warp *w, struct tc_op op)
+static void number_op(struct warp *w, uint32_t lanes, struct tc_op op)
 {
-	op.issued = warp_stamp(w);
+	op.issued = warp_stamp(w, lanes);
 	warp_close_epoch(w);
 	vec_push(&w->tc->op, op);
 	w->tc->ops = epoch_next(w->tc->ops);
@@ -134,7 +134,7 @@ static void add_op(struct tc_warp *t, struct warp *w, const struct event *e, uin
 	}
 	for (unsigned k = 0; d && k < 4; k++)
 		lanes += (uint32_t)__builtin_popcount(d->lanes[k]);
-	number_op(w, (struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
+	number_op(w, e->lanes, (struct tc_op){ .shape = o->shape, .d = o->d, .op = o->op,
 		.four_lanes = o->op == TC_CP && lanes == 4 });
 	if (o->op == TC_MMA)
 		t->mma = t->ops;
@@ -241,7 +241,7 @@ void on_tcgen05_commit(struct cluster *c, const struct event *e)
 	if (!t->last[lane]) {
 		commit_of_nothing(c, w, e);
 	} else { /* numbered, too: a thread that knows that it has arrived knows the waits before it */
-		number_op(w, (struct tc_op){ .d = UINT32_MAX });
+		number_op(w, e->lanes, (struct tc_op){ .d = UINT32_MAX });
 		t->last[lane] = t->ops;
 	}
 	for (uint32_t left = x->ctas; left; left &= left - 1) {

@@ -356,7 +356,7 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
-	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w);
+	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w, e->lanes);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];
@@ -527,7 +527,7 @@ void on_tmem_dealloc(struct cluster *c, const struct event *e)
 		.column = (uint16_t)x->column, .columns = (uint16_t)x->columns, .mode = MODE_WRITE };
 	struct cta *cta = &c->cta[e->cta];
 	struct warp *w = warp_of(c, e);
-	struct cell_entry now = entry_of(e, &all, w->index, warp_stamp(w), e->lanes);
+	struct cell_entry now = entry_of(e, &all, w->index, warp_stamp(w, e->lanes), e->lanes);
 	struct tmem_view t;
 
 	alloc_on_event(c, e);

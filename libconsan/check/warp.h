@@ -142,11 +142,10 @@ struct warp {
 	uint32_t index;          /* index in the cluster = its generic agent */
 	uint32_t all, live;      /* lanes that exist; lanes that have not exited */
 	uint32_t exit_site;      /* site of the newest exit of a lane */
-	uint32_t unreleased;     /* lanes that exited with unreleased operations */
-	uint32_t unreleased_epoch;     /* up to this epoch */
 	uint32_t unreleased_copies;    /* lanes that exited with cp.async not waited for */
 	uint32_t epoch;
-	bool dirty;              /* an operation has this epoch already */
+	uint32_t acting;         /* lanes with an operation of this epoch */
+	uint32_t acted[32];      /* for each lane: the newest earlier epoch in which it had one, or 0 */
 	uint32_t converged;      /* epoch at the last collective of all its lanes */
 	bool matrix_reads;       /* it has only read by ldmatrix and the like since then */
 	unsigned ngroups;
