@@ -213,6 +213,10 @@ static uint32_t insert_partial(struct frontier *f, uint32_t key, uint32_t lanes,
 	for (i = from; i < f->npart && key_of(&f->part[i]) == key;) {
 		struct partial *q = &f->part[i];
 
+		if (q->lanes == lanes) { /* no other entry of this key has any of them */
+			q->epoch = q->epoch > epoch ? q->epoch : epoch;
+			return from;
+		}
 		if (q->epoch > epoch)
 			lanes &= ~q->lanes;
 		else if (q->epoch < epoch)
@@ -274,9 +278,7 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (epoch <= *full || !lanes)
 		return;
 	if (!(all & ~lanes)) {
-		*full = epoch;
-		if (f->npart)
-			drop_redundant_of(f, agent);
+		*full = epoch; /* what is redundant now is dropped by the next join */
 		return;
 	}
 	i = add_partial(f, plane, agent, lanes, epoch, 0);

@@ -7,8 +7,11 @@
 
 #define MOST_STREAMS 64u
 #define MOST_BYTES   (64ull << 20) /* of the streams of a launch */
-#define MOST_FAILED  32u           /* clusters that differ, beyond those that do not: give up */
 #define FEWEST       2u            /* clusters of a launch that is worth it */
+/* Clusters that may differ, beyond those that do not: at most this many, and one of REPEATED, as to
+ * record a cluster pays when some others repeat it. */
+#define MOST_FAILED  32u
+#define REPEATED     4u
 #define KEPT         1024u
 #define MOST_ANSWERS 64u          /* of a step; they are searched one by one */
 
@@ -467,6 +470,21 @@ static void publish(struct cluster *c, bool ended)
 		free_stream(s);
 }
 
+static bool is_worth_it(const struct cluster *c)
+{
+	const struct check *k = c->check;
+	const struct repeats *r = k->repeats;
+	const uint64_t clusters = cluster_whole(&k->config.launch);
+	const uint64_t most = clusters < MOST_FAILED * REPEATED ? clusters / REPEATED : MOST_FAILED;
+
+	if (!k->config.repeat || !k->config.launch.apart || clusters < FEWEST)
+		return false;
+	if (k->global && (k->global->grids.n || k->global->start))
+		return false;
+	return __atomic_load_n(&r->failed, __ATOMIC_RELAXED)
+		<= __atomic_load_n(&r->whole, __ATOMIC_RELAXED) + most;
+}
+
 /* From this step of the stream that was followed on. */
 static void record_from(struct cluster *c, const struct stream *parent, size_t from)
 {
@@ -474,6 +492,8 @@ static void record_from(struct cluster *c, const struct stream *parent, size_t f
 	struct stream *s;
 	bool full;
 
+	if (!is_worth_it(c))
+		return;
 	pthread_mutex_lock(&k->lock);
 	full = k->full;
 	pthread_mutex_unlock(&k->lock);
@@ -682,19 +702,6 @@ void repeat_event(struct cluster *c, const struct event *e)
 }
 
 /* ---- clusters ---- */
-
-static bool is_worth_it(const struct cluster *c)
-{
-	const struct check *k = c->check;
-	const struct repeats *r = k->repeats;
-
-	if (!k->config.repeat || !k->config.launch.apart || cluster_whole(&k->config.launch) < FEWEST)
-		return false;
-	if (k->global && (k->global->grids.n || k->global->start))
-		return false;
-	return __atomic_load_n(&r->failed, __ATOMIC_RELAXED)
-		<= __atomic_load_n(&r->whole, __ATOMIC_RELAXED) + MOST_FAILED;
-}
 
 static struct stream *root_of(struct repeats *k, uint32_t nctas)
 {

@@ -12,6 +12,25 @@
 
 enum { TMEM_LANES = 128, TMEM_COLUMNS = 512, TMEM_UNIT = 32, TC_RECENT = 64 };
 
+/* A granule of a CTA's shadow of tensor memory is a column of 16 lanes, a block. Those of TMEM_UNIT columns
+ * are next to each other, block by block: what a warp loads, or a matrix product accumulates, is mostly
+ * one range. */
+enum { TMEM_BLOCKS = TMEM_LANES / CELL_BYTES };
+
+static inline uint32_t tmem_granule(uint32_t block, uint32_t column)
+{
+	return (column / TMEM_UNIT * TMEM_BLOCKS + block) * TMEM_UNIT + column % TMEM_UNIT;
+}
+static inline uint32_t tmem_granule_column(uint32_t granule)
+{
+	return granule / (TMEM_UNIT * TMEM_BLOCKS) * TMEM_UNIT + granule % TMEM_UNIT;
+}
+/* The first of its lanes */
+static inline uint32_t tmem_granule_lane(uint32_t granule)
+{
+	return granule / TMEM_UNIT % TMEM_BLOCKS * CELL_BYTES;
+}
+
 enum { ISA_91 = 1, ISA_94 = 2, ISA_ALL = 3 }; /* versions of the PTX ISA, see tmem.c */
 
 struct tc_op {                   /* a tcgen05.mma, cp or shift */

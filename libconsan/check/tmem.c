@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define BLOCKS (TMEM_LANES / CELL_BYTES)
-
 /* The operand of an entry, in bits that only accesses of threads use otherwise */
 enum role { ROLE_D, ROLE_A, ROLE_OTHER /* scales, metadata */ };
 
@@ -230,69 +228,94 @@ static void open_view(struct tmem_view *t, struct cluster *c, struct warp *w, ui
 		t->v.s.known = c->zero_epochs;
 }
 
-/* Calls for each block of 16 lanes that the area contains, with the mask of its lanes. */
-#define EACH_BLOCK(b, mask, area) \
-	(unsigned b = 0, mask; b < BLOCKS && (mask = (area)->lanes[b / 2] >> 16 * (b & 1) & 0xffff, true); \
-		b++)
-
 static uint32_t columns_of(const struct ev_area *a)
 {
 	return a->column >= TMEM_COLUMNS ? 0 : a->column + a->columns > TMEM_COLUMNS
 		? TMEM_COLUMNS - a->column : a->columns;
 }
 
+/* For each block: the mask of its lanes that the area contains */
+#define EACH_BLOCK(b, mask, area) \
+	(unsigned b = 0, mask; b < TMEM_BLOCKS \
+		&& (mask = (area)->lanes[b / 2] >> 16 * (b & 1) & 0xffff, true); b++)
+
+/* For n columns of the area at a time: those whose granules are consecutive in each block */
+#define EACH_UNIT(at, n, area) \
+	(uint32_t at = (area)->column, n, left_ = columns_of(area); left_ && (n = TMEM_UNIT - at % TMEM_UNIT, \
+		n = n < left_ ? n : left_, true); at += n, left_ -= n)
+
+static void add_granules(struct ev_span *span, uint32_t *n, uint32_t granule, uint32_t granules)
+{
+	struct ev_span *last = *n ? &span[*n - 1] : NULL;
+
+	if (last && last->addr + last->bytes == granule * CELL_BYTES)
+		last->bytes += granules * CELL_BYTES;
+	else
+		span[(*n)++] = (struct ev_span){ granule * CELL_BYTES, granules * CELL_BYTES };
+}
+
 static void touch(struct cluster *c, struct tmem_view *t, const struct ev_area *a,
 	struct cell_entry now)
 {
 	struct shadow *s = &c->cta[t->v.peer].tmem;
-	const uint32_t n = columns_of(a);
-	struct ev_span span[BLOCKS];
+	struct ev_span span[TMEM_COLUMNS / TMEM_UNIT * TMEM_BLOCKS];
 	uint32_t spans = 0;
 
 	t->area = a;
-	for EACH_BLOCK(b, mask, a) {
-		const uint32_t granule = b * TMEM_COLUMNS + a->column;
+	for EACH_UNIT(column, n, a)
+		for EACH_BLOCK(b, mask, a) {
+			const uint32_t granule = tmem_granule(b, column);
 
-		if (mask == 0xffff)
-			span[spans++] = (struct ev_span){ granule * CELL_BYTES, n * CELL_BYTES };
-		now.bytes = (uint16_t)mask;
-		for (uint32_t i = 0; mask && mask != 0xffff && i < n; i++)
-			shadow_touch(s, &t->v.s, granule + i, now);
-	}
+			if (mask == 0xffff)
+				add_granules(span, &spans, granule, n);
+			now.bytes = (uint16_t)mask;
+			for (uint32_t i = 0; mask && mask != 0xffff && i < n; i++)
+				shadow_touch(s, &t->v.s, granule + i, now);
+		}
 	shadow_spans(s, &t->v.s, span, spans, now);
+}
+
+#define NO_GRANULE UINT32_MAX
+
+/* The first granule of block b in the area of whose `lanes` some were never written, with these */
+static uint32_t first_unwritten(const struct shadow *s, const struct ev_area *a, unsigned b,
+	uint32_t *lanes)
+{
+	for EACH_UNIT(column, n, a) {
+		const uint32_t granule = tmem_granule(b, column), i = shadow_unwritten(s, granule, n, lanes);
+
+		if (i < n)
+			return granule + i;
+	}
+	return NO_GRANULE;
 }
 
 /* E27: an accumulator that is read and written is recorded as written; were its cells? */
 static void check_written(struct cluster *c, const struct tmem_view *t, const struct ev_area *a,
 	const struct cell_entry *now)
 {
-	const uint32_t n = columns_of(a);
-
 	for EACH_BLOCK(b, mask, a) {
-		const uint32_t granule = b * TMEM_COLUMNS + a->column;
-		uint32_t lanes = mask, i;
+		uint32_t lanes = mask, granule;
 
 		if (!mask)
 			continue;
-		i = shadow_unwritten(&c->cta[t->v.peer].tmem, granule, n, &lanes);
-		if (i == n)
+		granule = first_unwritten(&c->cta[t->v.peer].tmem, a, b, &lanes);
+		if (granule == NO_GRANULE)
 			continue;
-		tmem_report_unwritten(t, now, granule + i, lanes);
+		tmem_report_unwritten(t, now, granule, lanes);
 		return;
 	}
 }
 
-/* Has the area both blocks of 16 lanes that were written and others? M = 64 uses half of each warp's
- * window, and loads of the whole window leave the other half out later. */
+/* Has the area both blocks that were written and others? M = 64 uses half of each warp's window, and
+ * loads of the whole window leave the other half out later. */
 static bool partly_written(struct cluster *c, unsigned cta, const struct ev_area *a)
 {
-	const uint32_t n = columns_of(a);
 	bool some = false, all = true;
 
 	for EACH_BLOCK(b, mask, a) {
 		uint32_t lanes = mask;
-		const bool written = mask && shadow_unwritten(&c->cta[cta].tmem, b * TMEM_COLUMNS
-			+ a->column, n, &lanes) == n;
+		const bool written = mask && first_unwritten(&c->cta[cta].tmem, a, b, &lanes) == NO_GRANULE;
 
 		some |= written;
 		all &= !mask || written;
@@ -537,8 +560,9 @@ void on_tmem_dealloc(struct cluster *c, const struct event *e)
 	open_view(&t, c, w, e->lanes, known_together(c, w), e->cta);
 	t.frees = true;
 	touch(c, &t, &all, now);
-	for (unsigned b = 0; b < BLOCKS; b++)
-		shadow_forget(&cta->tmem, b * TMEM_COLUMNS + all.column, columns_of(&all));
+	for EACH_UNIT(column, n, &all)
+		for (unsigned b = 0; b < TMEM_BLOCKS; b++)
+			shadow_forget(&cta->tmem, tmem_granule(b, column), n);
 	for (uint32_t u = x->column / TMEM_UNIT; u < (x->column + x->columns) / TMEM_UNIT
 		&& u < ARRAY_SIZE(cta->freed); u++)
 		cta->freed[u] = (struct past_op){ (uint16_t)w->index, e->lanes, 0, e->site };

@@ -34,14 +34,14 @@ static void name_cell(struct finding *f, unsigned side, unsigned peer, uint32_t 
 	uint32_t lanes)
 {
 	struct finding_side *s = &f->side[side];
-	const uint32_t lane = granule / TMEM_COLUMNS * CELL_BYTES + (uint32_t)__builtin_ctz(lanes);
+	const uint32_t lane = tmem_granule_lane(granule) + (uint32_t)__builtin_ctz(lanes);
+	const uint32_t column = tmem_granule_column(granule);
 
 	s->space = SP_TMEM;
 	s->peer = (uint16_t)peer;
-	s->addr = lane << 16 | granule % TMEM_COLUMNS;
+	s->addr = lane << 16 | column;
 	s->bytes = 4;
-	snprintf(s->variable, sizeof s->variable, "lane %u, column %u", lane,
-		granule % TMEM_COLUMNS);
+	snprintf(s->variable, sizeof s->variable, "lane %u, column %u", lane, column);
 }
 
 static void name_area(struct finding_side *s, const struct ev_area *a)
@@ -59,8 +59,8 @@ static void name_recorded(const struct tmem_view *t, struct finding_side *s,
 	uint32_t last = 0;
 
 	for (uint32_t column = 0; column < TMEM_COLUMNS; column++)
-		for (uint32_t b = 0; b < TMEM_LANES / CELL_BYTES; b++) {
-			const uint32_t lanes = shadow_recorded(shadow, b * TMEM_COLUMNS + column, e->agent,
+		for (uint32_t b = 0; b < TMEM_BLOCKS; b++) {
+			const uint32_t lanes = shadow_recorded(shadow, tmem_granule(b, column), e->agent,
 				e->epoch);
 
 			if (!lanes)

@@ -538,7 +538,9 @@ static void check_together(struct cluster *c, const struct event *e, struct warp
 				"warp %u");
 	}
 	w->reg_ops++;
-	w->reg_op = warp_past_op(w, e->lanes, e->site);
+	/* The lanes execute it together, so whoever knows one of them knows it: an epoch of one lane. */
+	w->reg_op = (struct past_op){ (uint16_t)w->index, e->lanes, warp_stamp(w, e->lanes & -e->lanes),
+		e->site };
 }
 
 void on_setmaxnreg(struct cluster *c, const struct event *e)
