@@ -383,6 +383,16 @@ static void matrix_together(struct cluster *c, struct warp *w, const struct even
 	w->matrix_reads = reads;
 }
 
+/* Only where the table has accesses to another CTA's memory do fences have to tell memories apart.
+ * Operations on mbarriers are not in it, but for init and inval. */
+static void note_memory(struct cluster *c, struct warp *w, unsigned cta)
+{
+	if (cta == w->cta)
+		return;
+	w->remote |= 1u << cta;
+	c->remote = true;
+}
+
 void on_access(struct cluster *c, const struct event *e)
 {
 	struct warp *w = warp_of(c, e);
@@ -403,6 +413,7 @@ void on_access(struct cluster *c, const struct event *e)
 		volatile_read_flag(c, a, e->lanes);
 	if (a->owner != w->cta)
 		cluster_use_peer(c, w, e, a->owner, "access");
+	note_memory(c, w, a->owner);
 	now = (struct cell_entry){ .what = what_of(e), .agent = (uint16_t)w->index };
 	if (!access_is_strong(a)) {
 		now.epoch = warp_stamp(w, e->lanes);
@@ -461,6 +472,7 @@ void access_object(struct cluster *c, struct warp *w, const struct event *e, con
 
 	if (!f)
 		return;
+	note_memory(c, w, m->cta);
 	view_open(&v, c, w, 1u << lane, f, ROLE_GENERIC, m->cta);
 	shadow_span(&c->cta[m->cta].shadow, &v.s, (struct ev_span){ m->addr, 8 }, now);
 }

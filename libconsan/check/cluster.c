@@ -197,8 +197,6 @@ void cluster_use_peer(struct cluster *c, struct warp *w, const struct event *e, 
 	if (peer == w->cta)
 		return;
 	cluster_check_peer(c, w, e, peer, what);
-	w->remote |= 1u << peer;
-	c->remote = true;
 	now.op = warp_past_op(w, e->lanes, e->site);
 	now.phase = c->barrier.phase + !!(w->cluster_arrived[c->barrier.phase & 1] & e->lanes);
 	for (size_t i = 0; i < cta->remote_uses.n; i++)

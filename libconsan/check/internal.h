@@ -336,6 +336,9 @@ void check_handle(struct cluster *c, const struct event *e);
 void per_lane_set(struct per_lane *p, uint32_t lanes, uint32_t value);
 /* The epoch of the warp's current operation, by these lanes. */
 uint32_t warp_stamp(struct warp *w, uint32_t lanes);
+/* The same for one that is no access by threads: if the lanes executed together what was before it, they
+ * still have, as warp_executed_together() is about such accesses. */
+uint32_t warp_stamp_apart(struct warp *w, uint32_t lanes);
 /* Closes the epoch: later operations have a later one. Returns the closed epoch. */
 uint32_t warp_close_epoch(struct warp *w);
 /* Splits `lanes`, some of group i, off as a group of their own. */

@@ -393,6 +393,18 @@ void on_warp_sync(struct cluster *c, const struct event *e)
 	warp_converge(c, warp_of(c, e), e->warp_sync.mask & warp_of(c, e)->live);
 }
 
+uint32_t warp_stamp_apart(struct warp *w, uint32_t lanes)
+{
+	const bool together = !w->acting && w->converged == w->epoch;
+	const uint32_t epoch = warp_stamp(w, lanes);
+
+	if (!together)
+		return epoch;
+	warp_close_epoch(w);
+	w->converged = w->epoch;
+	return epoch;
+}
+
 static void invalid_shuffle(struct cluster *c, const struct event *e)
 {
 	struct finding *f = report_new(c, CS907, rule_severity(CS907), e->site, 0);

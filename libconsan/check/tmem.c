@@ -379,7 +379,8 @@ void on_tmem_access(struct cluster *c, const struct event *e)
 	c->stats.async_ops++;
 	tc = tc_of(w);
 	tc->access[store].newest = epoch_next(tc->access[store].newest);
-	tc->access[store].issued[tc->access[store].newest % TC_RECENT] = warp_stamp(w, e->lanes);
+	tc->access[store].issued[tc->access[store].newest % TC_RECENT]
+		= warp_stamp_apart(w, e->lanes);
 	f = known_together(c, w);
 	for (unsigned i = 0; i < x->areas.n; i++) {
 		const struct ev_area *a = &x->areas.at[i];

@@ -111,38 +111,44 @@ static bool check_gpu(const char *lib)
 	return driver != NULL;
 }
 
-/* Is there a GPU that GPU mode can use? */
-static bool find_gpu(const char *lib)
+/* The driver, if GPU mode was built, or NULL */
+static void *open_driver(const char *lib)
 {
-	int (*init)(unsigned), (*get)(int *, int);
 	struct text path = { 0 };
-	bool found = false;
-	int device;
 	void *driver;
 
 	text_printf(&path, "%s/" INJECTED, lib);
 	driver = access(path.at, R_OK) ? NULL : dlopen("libcuda.so.1", RTLD_LAZY);
-	if (driver) {
-		init = (int (*)(unsigned))(intptr_t)dlsym(driver, "cuInit");
-		get = (int (*)(int *, int))(intptr_t)dlsym(driver, "cuDeviceGet");
-		found = init && get && !init(0) && !get(&device, 0);
-	}
 	text_free(&path);
-	return found;
+	return driver;
+}
+
+/* Is there a GPU that GPU mode can use? */
+static bool has_gpu(void *driver)
+{
+	int (*init)(unsigned) = (int (*)(unsigned))(intptr_t)dlsym(driver, "cuInit");
+	int (*get)(int *, int) = (int (*)(int *, int))(intptr_t)dlsym(driver, "cuDeviceGet");
+	int device;
+
+	return init && get && !init(0) && !get(&device, 0);
 }
 
 void choose_backend(struct options *o, const char *lib, const char *program)
 {
 	char why[320];
+	void *driver;
 
 	/* in a process that consan-run watches, the driver is ours */
 	if (o->backend != OPT_BACKEND_AUTO || getenv("CONSAN_RESULTS"))
 		return;
-	/* first, as the driver takes its time */
+	driver = open_driver(lib);
+	if (!driver)
+		return;
+	/* before cuInit(), which takes longer */
 	if (!gpu_suits(o, program, why)) {
 		if (!access("/dev/nvidiactl", F_OK))
 			print_error("--backend=auto: the program runs on the CPU: %s", why);
-	} else if (find_gpu(lib)) {
+	} else if (has_gpu(driver)) {
 		o->backend = OPT_BACKEND_GPU;
 	}
 }
