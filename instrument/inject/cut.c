@@ -331,6 +331,16 @@ bool cut_nth(size_t k, struct cut **made)
 	return is;
 }
 
+void cut_expect(struct inject_image *i, const char *kernel)
+{
+	pthread_mutex_lock(&cuts.lock);
+	if (!find(i, kernel))
+		add(i, kernel);
+	note_launched(i, kernel);
+	pthread_cond_broadcast(&cuts.changed);
+	pthread_mutex_unlock(&cuts.lock);
+}
+
 struct cut *cut_get(struct inject_image *i, const char *kernel)
 {
 	struct job *j;

@@ -321,6 +321,8 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 		k = load_another(b, cut_get(b->image, kernel), 0);
 	else if (k && !k->launched)
 		cut_get(b->image, kernel); /* notes that it is launched */
+	else if (!k)
+		cut_expect(b->image, kernel);
 	if (k)
 		k->launched = true;
 	if (k && k->own && !fits(k, l->original, threads)) {
@@ -346,7 +348,7 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 	}
 	if (!l->module)
 		snprintf(why, INJECT_WHY, "%s", k ? k->why : "the driver cannot load its instrumented code while "
-			"another kernel runs, which had not ended");
+			"another kernel runs, which had not ended; the next run loads it before");
 	pthread_mutex_unlock(&kernels.lock);
 	return l->module;
 }

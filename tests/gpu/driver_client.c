@@ -98,6 +98,32 @@ static void beside(const char *what)
 	printf("ended\n");
 }
 
+/* Two kernels of a module with too many to make all of them before the first launch. */
+static void beside_many(void)
+{
+	static const char head[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
+	char ptx[4096];
+	CUfunction f[2];
+	CUstream s[2];
+	CUmodule m;
+
+	context(0);
+	strcpy(ptx, head);
+	for (int k = 0; k < 8; k++)
+		sprintf(ptx + strlen(ptx), ".visible .entry k%d()\n{\n\t.shared .b32 x;\n\t.reg .b32 %%r;\n"
+			"\tld.shared.b32 %%r, [x];\n\tret;\n}\n", k);
+	CHECK(cuModuleLoadData(&m, ptx));
+	for (int k = 0; k < 2; k++) {
+		CHECK(cuStreamCreate(&s[k], CU_STREAM_NON_BLOCKING));
+		CHECK(cuModuleGetFunction(&f[k], m, k ? "k1" : "k0"));
+	}
+	launch(f[0], s[0]);
+	launch(f[1], s[1]);
+	CHECK(cuStreamSynchronize(s[1]));
+	CHECK(cuStreamSynchronize(s[0]));
+	printf("ended\n");
+}
+
 /* When the process has been stopped. */
 static void *tell_later(void *tell)
 {
@@ -580,6 +606,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "no-code")) no_code();
 	else if (!strcmp(mode, "two")) two();
 	else if (!strcmp(mode, "beside") && argc > 2) beside(argv[2]);
+	else if (!strcmp(mode, "beside-many")) beside_many();
 	else if (!strcmp(mode, "stopped")) stopped();
 	else if (!strcmp(mode, "grid")) grid();
 	else if (!strcmp(mode, "again")) again();

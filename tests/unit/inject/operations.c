@@ -85,6 +85,20 @@ Test(operations, beside, .timeout = TEST_LIMIT)
 	cr_expect_not(has(output, "did not end soon"), "%s", output);
 }
 
+/* A kernel that could not be loaded beside another one is loaded ahead by the next run. */
+Test(operations, beside_later, .timeout = TEST_LIMIT)
+{
+	char env[5100];
+
+	needs_gpu_mode();
+	cr_assert_eq(shell("rm -rf %s/tests/gpu/beside", build_dir()), 0);
+	snprintf(env, sizeof env, "DRIVER_END=peer XDG_CACHE_HOME=%.4000s/tests/gpu/beside", build_dir());
+	cr_expect_eq(beside(env, "beside-many"), 67, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "the driver cannot load"), "%s", output);
+	cr_expect_eq(beside(env, "beside-many"), 0, "%s", output);
+	cr_expect(has(output, "ended") && has(output, "2 of 2 kernels checked"), "%s", output);
+}
+
 /* The branches of a graph may wait for each other. */
 Test(operations, branches, .timeout = TEST_LIMIT)
 {
