@@ -84,13 +84,17 @@ bool inject_assembles(void)
 	return inject_ptxas() || linker.usable;
 }
 
-/* "90a": what the GPU's code is made for */
+/* "90a": what the GPU's code is made for. PTX for one GPU is assembled for this one: it may be before the
+ * driver can be asked. */
 static void architecture(const char *ptx, size_t n, char name[16])
 {
 	char suffix = 0, own = 0;
-	unsigned sm = inject_sm(&own);
+	unsigned sm = fatbin_ptx_target(ptx, n, &suffix);
 
-	fatbin_ptx_target(ptx, n, &suffix);
+	if (suffix == 'a')
+		own = suffix;
+	else
+		sm = inject_sm(&own);
 	snprintf(name, 16, "%u%s", sm, fatbin_suffix(suffix ? own : 0));
 }
 

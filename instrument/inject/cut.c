@@ -24,6 +24,7 @@ static struct {
 	VEC(struct job *) job;
 	VEC(struct launched *) launched;
 	unsigned threads, busy;    /* that work ahead */
+	bool early;                /* the program's file is yet to be read */
 	pid_t owner;               /* the process that has them: a forked copy has none */
 	bool over;
 } cuts = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -154,10 +155,15 @@ static unsigned spare_cores(void)
  * nothing can be loaded (kernel.c). */
 #define FEW 4
 
+unsigned cut_few(void)
+{
+	return cuts.threads ? cuts.threads : FEW;
+}
+
 /* With the lock held. */
 static void expect_kernels(struct launched *h, const struct slices *s)
 {
-	const unsigned few = cuts.threads ? cuts.threads : FEW;
+	const unsigned few = cut_few();
 	const char *kernel;
 	unsigned n = 0;
 
@@ -208,6 +214,13 @@ static bool work_ahead(void)
 	const struct slices *s;
 	struct job *j;
 
+	if (cuts.early) {
+		cuts.early = false;
+		pthread_mutex_unlock(&cuts.lock);
+		early_find();
+		pthread_mutex_lock(&cuts.lock);
+		return true;
+	}
 	if (h) {
 		pthread_mutex_unlock(&cuts.lock);
 		s = inject_slices(h->image);
@@ -266,6 +279,15 @@ void inject_ahead(struct inject_image *i)
 	if (!cuts.threads)
 		start_threads();
 	launched_of(i);
+	pthread_cond_broadcast(&cuts.changed);
+	pthread_mutex_unlock(&cuts.lock);
+}
+
+void inject_ahead_of_modules(void)
+{
+	pthread_mutex_lock(&cuts.lock);
+	start_threads();
+	cuts.early = cuts.threads;
 	pthread_cond_broadcast(&cuts.changed);
 	pthread_mutex_unlock(&cuts.lock);
 }

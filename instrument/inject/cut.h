@@ -24,8 +24,13 @@ void cut_expect(struct inject_image *i, const char *kernel);
 void cut_settle(double seconds);
 /* The k-th of all; NULL: it is not made yet. False: there are no more. */
 bool cut_nth(size_t k, struct cut **made);
+/* Number of kernels of a module, or of the program's file, all of which are made ahead. */
+unsigned cut_few(void);
 /* For --gpu-prepare: makes all kernels of the image, by other threads and by cut_wait(). */
 void cut_all(struct inject_image *i);
 void cut_wait(unsigned *made, unsigned *failed);
+
+/* early.c: finds the modules in the program's file. */
+void early_find(void);
 
 #endif

@@ -320,6 +320,7 @@ int InitializeInjection(void)
 	inject_busy = true;
 	cu.p_cuDriverGetVersion(&version);
 	subscribe();
+	inject_ahead_of_modules();
 	inject_busy = false;
 	return 1;
 }

@@ -91,6 +91,9 @@ struct inject_image;
 struct inject_image *inject_image(const void *image, const char *what);
 struct inject_image *inject_image_in(const char *path);
 struct inject_image *inject_image_at(const void *image, size_t most, const char *what);
+/* Of PTX, which it takes over, that the program will probably load: then this is the module's image.
+ * NULL: it is loaded already, or cannot be divided. */
+struct inject_image *inject_image_early(char *ptx, size_t n, const char *what);
 /* The image to load instead of the program's; NULL: the program's. */
 const char *inject_image_text(const struct inject_image *i); /* i: may be NULL */
 /* The same as a descriptor of a file; -1: the program's. */
@@ -146,6 +149,8 @@ CUfunction inject_function(CUfunction f);
 /* Kernels of this image that will probably be launched are instrumented and assembled by other
  * threads. */
 void inject_ahead(struct inject_image *i);
+/* From cuInit() on: other threads begin with the program's own file, early.c. */
+void inject_ahead_of_modules(void);
 void inject_kernels_unloaded(CUmodule from, CUlibrary library); /* one of the two */
 void inject_kernels_ended(CUcontext context, CUdevice device);
 

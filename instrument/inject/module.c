@@ -33,6 +33,7 @@ struct library { CUlibrary at; struct inject_image *image; CUcontext loaded; };
 static struct {
 	pthread_mutex_t lock;
 	VEC(struct inject_image *) at;
+	VEC(struct inject_image *) early; /* that no module is of yet */
 	VEC(struct module) module;
 	VEC(struct library) library; /* and the last context in which each is certainly loaded */
 	VEC(struct inject_bound) bound; /* found for modules of launched kernels */
@@ -141,33 +142,88 @@ static struct gpu_module *instrument(const char *name, const char *ptx, size_t n
 	return m;
 }
 
-/* kind: "module", or "JIT module" of one that no file holds */
-static struct inject_image *open_image(const void *image, size_t most, const char *what,
-	const char *kind)
+static char *new_name(const char *what, const char *kind)
 {
 	struct text name = { 0 };
-	struct inject_image *i = base_alloc(sizeof *i);
-	bool other = false;
 
 	pthread_mutex_lock(&images.lock);
 	text_printf(&name, "%s: %s %u", what, kind, ++images.count);
 	pthread_mutex_unlock(&images.lock);
-	i->name = name.at;
-	i->text = ptx_of(image, most, name.at, &i->n, &other);
+	return name.at;
+}
+
+static void free_image(struct inject_image *i)
+{
+	free(i->name);
+	free(i->text);
+	free(i);
+}
+
+static bool same_text(const struct inject_image *a, const struct inject_image *b)
+{
+	return a->text && b->text && a->n == b->n && !memcmp(a->text, b->text, a->n);
+}
+
+struct inject_image *inject_image_early(char *ptx, size_t n, const char *what)
+{
+	struct inject_image *i;
+	bool loaded = false;
+
+	if (slice_refuses(ptx)) {
+		free(ptx);
+		return NULL;
+	}
+	i = base_alloc(sizeof *i);
+	*i = (struct inject_image){ .name = new_name(what, "module"), .text = ptx, .n = n };
+	pthread_mutex_lock(&images.lock);
+	for (size_t k = 0; k < images.at.n; k++)
+		loaded |= same_text(images.at.at[k], i);
+	if (!loaded)
+		vec_push(&images.early, i);
+	pthread_mutex_unlock(&images.lock);
+	if (!loaded)
+		return i;
+	free_image(i);
+	return NULL;
+}
+
+/* The image of a module, or the early one that has its text. */
+static struct inject_image *keep(struct inject_image *i)
+{
+	size_t k = 0;
+
+	pthread_mutex_lock(&images.lock);
+	while (k < images.early.n && !same_text(images.early.at[k], i))
+		k++;
+	if (k < images.early.n) {
+		free_image(i);
+		i = images.early.at[k];
+		images.early.at[k] = images.early.at[--images.early.n];
+	}
+	vec_push(&images.at, i);
+	pthread_mutex_unlock(&images.lock);
+	return i;
+}
+
+/* kind: "module", or "JIT module" of one that no file holds */
+static struct inject_image *open_image(const void *image, size_t most, const char *what,
+	const char *kind)
+{
+	struct inject_image *i = base_alloc(sizeof *i);
+	bool other = false;
+
+	i->name = new_name(what, kind);
+	i->text = ptx_of(image, most, i->name, &i->n, &other);
 	if (i->text && (other || slice_refuses(i->text))) {
 		i->whole = instrument(i->name, i->text, i->n);
 		free(i->text);
 		i->text = NULL;
 	}
 	if (!i->text && !i->whole) {
-		free(i->name);
-		free(i);
+		free_image(i);
 		return NULL;
 	}
-	pthread_mutex_lock(&images.lock);
-	vec_push(&images.at, i);
-	pthread_mutex_unlock(&images.lock);
-	return i;
+	return keep(i);
 }
 
 struct inject_image *inject_image(const void *image, const char *what)

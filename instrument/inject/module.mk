@@ -1,6 +1,6 @@
 # the library that is injected into a CUDA program
 INJECT_SRC = $(addprefix instrument/inject/, \
-	assemble.c callbacks.c calls.c cut.c drain.c graph.c graph_branch.c graph_callbacks.c graph_order.c graph_step.c \
+	assemble.c callbacks.c calls.c cut.c drain.c early.c graph.c graph_branch.c graph_callbacks.c graph_order.c graph_step.c \
 	identical.c inject.c kernel.c launch.c link.c lock.c memory.c module.c operation_calls.c operations.c overlap.c own.c \
 	pending.c pool.c prepare.c ptxas.c python.c ranges.c replay.c rescue.c screen.c tensormap.c ticket.c times.c)
 RESCUE_SRC = instrument/inject/rescue_main.c

@@ -23,19 +23,12 @@ static void add_image(struct inject_image *i, struct prepared *p)
 		cut_all(i);
 }
 
-/* Containers lie at multiples of 8 in the program's file. */
 static void add_fatbins(const struct text *all, const char *name, struct prepared *p)
 {
-	uint64_t bytes;
+	size_t cursor = 0, at, size;
 
-	for (size_t at = 0; at + 16 < all->n; at += bytes) {
-		bytes = 8;
-		if (!fatbin_is(all->at + at, all->n - at) ||
-				fatbin_size(all->at + at) > all->n - at)
-			continue;
-		bytes = (fatbin_size(all->at + at) + 7) & ~7ull;
+	while (fatbin_find(all->at, all->n, &cursor, &at, &size))
 		add_image(inject_image_at(all->at + at, all->n - at, name), p);
-	}
 }
 
 static bool add_file(const char *path, struct prepared *p)

@@ -60,6 +60,23 @@ uint64_t fatbin_size(const void *header)
 	return u16(p + BOX_HEADER) + u64(p + BOX_BYTES);
 }
 
+bool fatbin_find(const void *bytes, size_t n, size_t *cursor, size_t *at, size_t *size)
+{
+	const uint8_t *p = bytes;
+
+	for (size_t k = *cursor; k < n && n - k >= BOX_MIN; k += 8) {
+		const uint64_t all = fatbin_is(p + k, n - k) ? fatbin_size(p + k) : 0;
+
+		if (!all || all > n - k)
+			continue;
+		*at = k;
+		*size = all;
+		*cursor = k + ((all + 7) & ~UINT64_C(7));
+		return true;
+	}
+	return false;
+}
+
 bool fatbin_next(const void *bytes, size_t n, size_t *cursor,
 	struct fatbin_image *out, struct consan_err *e)
 {

@@ -25,6 +25,9 @@ struct fatbin_image {
 bool fatbin_is(const void *bytes, size_t n);
 /* Size in bytes of the container at `at`, from its own header; 0: no container. */
 uint64_t fatbin_size(const void *header);
+/* The next whole container in a file or section, where they lie at multiples of 8: *at, of *size bytes.
+ * *cursor is 0 at first. False: there is no other. */
+bool fatbin_find(const void *bytes, size_t n, size_t *cursor, size_t *at, size_t *size);
 
 /* Steps through the images: *cursor is 0 at first. False at the end, or with e
  * set if the container is damaged. */

@@ -1,5 +1,6 @@
 /* load: loads modules from files and images that contain PTX. libconsan/cuda/ has its own code
  * for the modules of a running program. */
+#include "gpu.h"
 #include "internal.h"
 
 #include "libconsan/ptx/ptx.h"
@@ -39,32 +40,22 @@ struct container {
 	size_t n;
 };
 
-/* Fatbins follow each other in a section, 8-aligned, with padding. A fatbin without PTX does not
- * count as a module, unless there is no other: then the caller reports it. */
+/* A fatbin without PTX does not count as a module, unless there is no other: then the caller reports it. */
 struct containers {
 	struct container at[1024];
 	unsigned n, bare;
 };
 
-static void add_containers(struct containers *l, const uint8_t *at, size_t n)
+static void add_containers(struct containers *l, const uint8_t *bytes, size_t n)
 {
-	size_t pos = 0;
+	size_t cursor = 0, at, size;
+	char suffix;
 
-	while (n - pos >= 16 && l->n < ARRAY_SIZE(l->at)) {
-		uint64_t bytes = fatbin_is(at + pos, n - pos) ? fatbin_size(at + pos) : 0;
-		char suffix;
-
-		if (!bytes || bytes > n - pos) {
-			pos += 8;
-			continue;
-		}
-		if (fatbin_newest(at + pos, bytes, &suffix))
-			l->at[l->n++] = (struct container){ at + pos, bytes };
+	while (l->n < ARRAY_SIZE(l->at) && fatbin_find(bytes, n, &cursor, &at, &size)) {
+		if (fatbin_newest(bytes + at, size, &suffix))
+			l->at[l->n++] = (struct container){ bytes + at, size };
 		else
 			l->bare++;
-		pos += (bytes + 7) & ~(uint64_t)7;
-		if (pos > n)
-			return;
 	}
 }
 
@@ -161,6 +152,27 @@ char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *siz
 	find_containers(l, bytes, n);
 	if (index < l->n)
 		ptx = newest_ptx(&l->at[index], size, e);
+	free(l);
+	return ptx;
+}
+
+char *gpu_only_ptx(const void *bytes, size_t n, unsigned index, size_t *size)
+{
+	struct containers *l = base_alloc(sizeof *l);
+	struct fatbin_image at, only = { 0 };
+	struct consan_err e = { 0 };
+	unsigned found = 0;
+	size_t cursor = 0;
+	char *ptx = NULL;
+
+	find_containers(l, bytes, n);
+	while (index < l->n && fatbin_next(l->at[index].at, l->at[index].n, &cursor, &at, &e))
+		if (at.kind == FATBIN_PTX) {
+			only = at;
+			found++;
+		}
+	if (found == 1 && only.suffix == 'a')
+		ptx = fatbin_unpack(&only, size, &e);
 	free(l);
 	return ptx;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -344,6 +345,15 @@ static void grid(void)
 }
 
 /* A fat binary, as nvcc makes them */
+/* Until the file has something. */
+static void await_file(const char *path)
+{
+	struct stat s;
+
+	for (int k = 0; k < 2000 && !(stat(path, &s) == 0 && s.st_size); k++)
+		usleep(10000);
+}
+
 static void container(const char *path)
 {
 	FILE *f = fopen(path, "rb");
@@ -617,6 +627,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "sizes")) sizes();
 	else if (!strcmp(mode, "forks")) forks();
 	else if (!strcmp(mode, "container") && argc > 2) container(argv[2]);
+	else if (!strcmp(mode, "await-file") && argc > 2) await_file(argv[2]);
+	else if (!strcmp(mode, "container-and-file") && argc > 3) container(argv[2]), await_file(argv[3]);
 	else if (!strcmp(mode, "graph") && argc > 2) graphs(argv[2]);
 	else if (!strcmp(mode, "ends") && argc > 3) how = argv[2], ends(argv[3]);
 	else if (!strcmp(mode, "branches") && argc > 2) branches(!strcmp(argv[2], "same"));

@@ -396,6 +396,40 @@ Test(inject, unused_driver, .timeout = TEST_LIMIT)
 	SAYS("/true never used the NVIDIA driver");
 }
 
+/* How often an assembler ran, which copies its input and prints the kernel that it has. */
+static unsigned assembled(const char *mode)
+{
+	static const char script[] = "#!/bin/sh\ncase $1 in --version) echo release 13.0;; *) grep -o 'entry _Z[a-zA-Z0-9]*' "
+		"/proc/self/fd/3 >>$0.log; cat /proc/self/fd/3 >/proc/self/fd/4;; esac\n";
+	const char *dir = build_dir();
+	char path[5000];
+	FILE *f;
+
+	snprintf(path, sizeof path, "%.4000s/tests/gpu/ptxas", dir);
+	f = fopen(path, "w");
+	cr_assert(f && fputs(script, f) >= 0 && !fclose(f));
+	cr_assert_eq(shell("chmod +x %s && : >%s.log", path, path), 0);
+	cr_expect_eq(shell("%s CONSAN_PTXAS=%s %s/consan-run --backend=gpu --code-cache=none --allow-unchecked "
+		"%s/tests/gpu/early_client %s 2>&1", fake_gpu("driver"), path, dir, dir, mode), 0, "%s", output);
+	shell("cat %s.log", path);
+	return times("_Z3setPi");
+}
+
+/* Kernels of the program's own file are assembled from cuInit() on, each once. */
+Test(inject, early, .timeout = TEST_LIMIT)
+{
+	const char *dir = build_dir();
+	char mode[9000];
+
+	needs_gpu_mode();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP_TEST("there is one processor, so nothing is assembled ahead");
+	snprintf(mode, sizeof mode, "await-file %.4000s/tests/gpu/ptxas.log", dir);
+	cr_expect_eq(assembled(mode), 1, "it loads no module:\n%s", output);
+	snprintf(mode, sizeof mode, "container-and-file %.4000s/tests/gpu/sm_90a.fatbin %.4000s/tests/gpu/ptxas.log", dir, dir);
+	cr_expect_eq(assembled(mode), 1, "it loads this one:\n%s", output);
+}
+
 /* Kernels are assembled without a GPU, and the store has them. */
 Test(inject, prepare, .timeout = TEST_LIMIT)
 {
