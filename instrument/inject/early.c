@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "instrument/rewrite/slice.h"
-#include "libconsan/session/gpu.h"
+#include "instrument/rewrite/rewrite.h"
 
 /* A larger file is not searched. */
 #define MOST_BYTES (64u << 20)
