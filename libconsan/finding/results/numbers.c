@@ -1,12 +1,13 @@
 /* numbers: refuses files with numbers that their readers could not hold (numbers.def). */
 #include "json.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT32_MAX (UINT32_MAX - 1) /* one more is shown */
 
-static const struct number {
+static struct number {
 	const char *list, *key;
 	int64_t least, most; /* most < least: it is no number there */
 } numbers[] = {
@@ -14,6 +15,17 @@ static const struct number {
 #include "numbers.def"
 #undef NUMBER
 };
+static pthread_once_t sorted = PTHREAD_ONCE_INIT;
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct number *)a)->key, ((const struct number *)b)->key);
+}
+
+static void sort(void)
+{
+	qsort(numbers, ARRAY_SIZE(numbers), sizeof *numbers, by_key);
+}
 
 /* Where a value is: in a member of an object (key), or an element of an array. */
 struct place {
@@ -24,15 +36,16 @@ struct place {
 
 static const struct number *find(const char *list, const char *key)
 {
-	const struct number *any = NULL;
+	const struct number like = { .key = key }, *any = NULL, *n, *end = numbers + ARRAY_SIZE(numbers);
 
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		if (strcmp(numbers[i].key, key))
-			continue;
-		if (!strcmp(numbers[i].list, list))
-			return &numbers[i];
-		if (!*numbers[i].list)
-			any = &numbers[i];
+	n = bsearch(&like, numbers, ARRAY_SIZE(numbers), sizeof *numbers, by_key);
+	while (n && n > numbers && !by_key(n - 1, &like))
+		n--;
+	for (; n && n < end && !by_key(n, &like); n++) {
+		if (!strcmp(n->list, list))
+			return n;
+		if (!*n->list)
+			any = n;
 	}
 	return any;
 }
@@ -86,6 +99,7 @@ static bool check(const json_t *j, const char *list, const char *key, const stru
 
 bool rj_numbers(const json_t *j, struct text *why)
 {
+	pthread_once(&sorted, sort);
 	return check(j, "", "", NULL, why);
 }
 
