@@ -102,7 +102,14 @@ static struct session_finding *find_same(const struct consan *c, const struct fi
 	return NULL;
 }
 
-/* Of findings that reports show as one, the first has the history. */
+/* Will a report show notes? */
+static bool shows_notes(const struct options *o)
+{
+	return o->print_level == PRINT_INFO || o->report.n || *o->shard_dir;
+}
+
+/* Of findings that reports show as one, the first has the history; notes that none shows have none, as to
+ * write and read one takes a millisecond. */
 void session_record_finding(struct consan *c, size_t i)
 {
 	struct finding f = c->findings.at[i]->f;
@@ -111,6 +118,8 @@ void session_record_finding(struct consan *c, size_t i)
 	if (!first)
 		number_map_put(&c->bug, hash, i + 1);
 	else if (first <= i && results_same_bug(&c->findings.at[first - 1]->f, &f))
+		f.history = NULL;
+	if (f.severity == SEV_NOTE && !shows_notes(&c->opt))
 		f.history = NULL;
 	results_finding(c->records, (uint32_t)i + 1, &f);
 }
