@@ -234,10 +234,21 @@ static uint32_t columns_of(const struct ev_area *a)
 		? TMEM_COLUMNS - a->column : a->columns;
 }
 
-/* For each block: the mask of its lanes that the area contains */
-#define EACH_BLOCK(b, mask, area) \
-	(unsigned b = 0, mask; b < TMEM_BLOCKS \
-		&& (mask = (area)->lanes[b / 2] >> 16 * (b & 1) & 0xffff, true); b++)
+/* The blocks of an area, a bit each, and the mask of its lanes in each block */
+static uint32_t blocks_of(const struct ev_area *a, uint16_t mask[TMEM_BLOCKS])
+{
+	uint32_t blocks = 0;
+
+	for (unsigned b = 0; b < TMEM_BLOCKS; b++) {
+		mask[b] = (uint16_t)(a->lanes[b / 2] >> 16 * (b & 1));
+		blocks |= (uint32_t)(mask[b] != 0) << b;
+	}
+	return blocks;
+}
+
+#define EACH_BLOCK(b, blocks) \
+	(uint32_t left_b_ = (blocks), b; left_b_ && (b = (uint32_t)__builtin_ctz(left_b_), true); \
+		left_b_ &= left_b_ - 1)
 
 /* For n columns of the area at a time: those whose granules are consecutive in each block */
 #define EACH_UNIT(at, n, area) \
@@ -259,17 +270,19 @@ static void touch(struct cluster *c, struct tmem_view *t, const struct ev_area *
 {
 	struct shadow *s = &c->cta[t->v.peer].tmem;
 	struct ev_span span[TMEM_COLUMNS / TMEM_UNIT * TMEM_BLOCKS];
+	uint16_t mask[TMEM_BLOCKS];
+	const uint32_t blocks = blocks_of(a, mask);
 	uint32_t spans = 0;
 
 	t->area = a;
 	for EACH_UNIT(column, n, a)
-		for EACH_BLOCK(b, mask, a) {
+		for EACH_BLOCK(b, blocks) {
 			const uint32_t granule = tmem_granule(b, column);
 
-			if (mask == 0xffff)
+			if (mask[b] == 0xffff)
 				add_granules(span, &spans, granule, n);
-			now.bytes = (uint16_t)mask;
-			for (uint32_t i = 0; mask && mask != 0xffff && i < n; i++)
+			now.bytes = mask[b];
+			for (uint32_t i = 0; mask[b] != 0xffff && i < n; i++)
 				shadow_touch(s, &t->v.s, granule + i, now);
 		}
 	shadow_spans(s, &t->v.s, span, spans, now);
@@ -294,12 +307,11 @@ static uint32_t first_unwritten(const struct shadow *s, const struct ev_area *a,
 static void check_written(struct cluster *c, const struct tmem_view *t, const struct ev_area *a,
 	const struct cell_entry *now)
 {
-	for EACH_BLOCK(b, mask, a) {
-		uint32_t lanes = mask, granule;
+	uint16_t mask[TMEM_BLOCKS];
 
-		if (!mask)
-			continue;
-		granule = first_unwritten(&c->cta[t->v.peer].tmem, a, b, &lanes);
+	for EACH_BLOCK(b, blocks_of(a, mask)) {
+		uint32_t lanes = mask[b], granule = first_unwritten(&c->cta[t->v.peer].tmem, a, b, &lanes);
+
 		if (granule == NO_GRANULE)
 			continue;
 		tmem_report_unwritten(t, now, granule, lanes);
@@ -312,13 +324,14 @@ static void check_written(struct cluster *c, const struct tmem_view *t, const st
 static bool partly_written(struct cluster *c, unsigned cta, const struct ev_area *a)
 {
 	bool some = false, all = true;
+	uint16_t mask[TMEM_BLOCKS];
 
-	for EACH_BLOCK(b, mask, a) {
-		uint32_t lanes = mask;
-		const bool written = mask && first_unwritten(&c->cta[cta].tmem, a, b, &lanes) == NO_GRANULE;
+	for EACH_BLOCK(b, blocks_of(a, mask)) {
+		uint32_t lanes = mask[b];
+		const bool written = first_unwritten(&c->cta[cta].tmem, a, b, &lanes) == NO_GRANULE;
 
 		some |= written;
-		all &= !mask || written;
+		all &= written;
 	}
 	return some && !all;
 }
