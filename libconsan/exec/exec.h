@@ -256,6 +256,10 @@ struct exec_observer {     /* callbacks may be called from worker threads */
 	bool (*disputed)(void *user);
 	/* polled regularly; true stops the launch with EXEC_STOPPED */
 	bool (*stop)(void *user);
+	/* A thread will write to memory in this range, an allocation, or several that are mapped side by
+	 * side, in which the launch has written nothing so far. From any thread, one call at a time. NULL:
+	 * not wanted. */
+	void (*first_write)(void *user, uint64_t at, uint64_t bytes);
 };
 
 struct exec_launch {

@@ -310,7 +310,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	const struct exec_kernel *k = l->kernel;
 	uint32_t cl[3];
 	struct grid g = { .l = l, .k = k, .device = k->module->device,
-		.lock = PTHREAD_MUTEX_INITIALIZER };
+		.lock = PTHREAD_MUTEX_INITIALIZER, .writing = PTHREAD_MUTEX_INITIALIZER };
 	unsigned per_sm;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -383,6 +383,7 @@ enum exec_status exec_run(const struct exec_launch *l, struct exec_result *r)
 	for (unsigned i = 0; i < g.jobs; i++)
 		worker_free(&g.worker[i]);
 	free(g.worker);
+	vec_free(&g.written);
 	free(g.order);
 	clc_close(&g);
 	if (g.workspace) {

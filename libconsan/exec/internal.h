@@ -12,14 +12,23 @@
 
 /* ---- the memory map (mem.c) ---- */
 
-struct exec_range { uint64_t lo, hi; bool read_only; }; /* [lo, hi) */
+/* [lo, hi). read_only: no write without ex_may_write(), which may say no. */
+struct exec_range { uint64_t lo, hi; bool read_only; };
 void mem_windows_init(void);     /* reserves the generic windows, once */
 void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() */
 void mem_launch_end(void);
 /* The allocation that contains at, if the device may read it; false: none. Thread-safe, lock-free. */
 bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out);
+struct grid;
+/* The same for an access by the grid, which may be the first write there. */
+bool mem_find(struct grid *g, uint64_t at, struct exec_range *out);
+/* Before a write to a range of mem_find() that is read-only: calls exec_observer.first_write() if the range
+ * is so for that alone, and is writable from then on. */
+void mem_may_write(struct grid *g, struct exec_range *r);
 /* The range of multicast addresses that contains at, if the device may access it. */
 bool mem_multicast(unsigned device, uint64_t at, struct exec_mem *out);
+/* The grid may write to the memory behind these multicast addresses. */
+void mem_note_multicast(struct grid *g, const struct exec_multicast *m, uint64_t addr, uint64_t bytes);
 /* Locks on stripes of global memory, one bit each. Take all that an operation needs in one call. */
 static inline uint64_t mem_stripe(uint64_t addr)
 {
@@ -321,6 +330,8 @@ struct grid {
 	uint32_t site;
 	unsigned fault;          /* FAULT_ code of that cluster */
 	uint64_t *workspace;     /* grid barrier of cooperative groups */
+	pthread_mutex_t writing; /* protects what follows */
+	VEC(uint64_t) written;   /* begins of ranges for which first_write() was called */
 	struct worker *worker;
 };
 /* The most registers per thread with which so many CTAs of so many threads fit an SM. */

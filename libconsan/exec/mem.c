@@ -173,6 +173,73 @@ bool mem_lookup(unsigned device, uint64_t at, struct exec_range *out)
 	return true;
 }
 
+/* ---- first writes ---- */
+
+static bool wants_first_writes(const struct grid *g)
+{
+	return g->l->observer && g->l->observer->first_write;
+}
+
+/* With g->writing held. What the launch itself has made is nobody's. */
+static bool was_written(const struct grid *g, uint64_t lo)
+{
+	if (lo == (uint64_t)(uintptr_t)g->workspace)
+		return true;
+	for (size_t i = 0; i < g->written.n; i++)
+		if (g->written.at[i] == lo)
+			return true;
+	return false;
+}
+
+bool mem_find(struct grid *g, uint64_t at, struct exec_range *out)
+{
+	if (!mem_lookup(g->device, at, out))
+		return false;
+	if (!wants_first_writes(g))
+		return true;
+	pthread_mutex_lock(&g->writing);
+	out->read_only |= !was_written(g, out->lo);
+	pthread_mutex_unlock(&g->writing);
+	return true;
+}
+
+static void note_write(struct grid *g, uint64_t lo, uint64_t bytes)
+{
+	if (!wants_first_writes(g))
+		return;
+	pthread_mutex_lock(&g->writing);
+	if (!was_written(g, lo)) {
+		g->l->observer->first_write(g->l->observer->user, lo, bytes);
+		vec_push(&g->written, lo);
+	}
+	pthread_mutex_unlock(&g->writing);
+}
+
+void mem_may_write(struct grid *g, struct exec_range *r)
+{
+	struct exec_range real;
+
+	if (!mem_lookup(g->device, r->lo, &real) || real.read_only)
+		return;
+	note_write(g, real.lo, real.hi - real.lo);
+	*r = real;
+}
+
+static void note_piece(void *user, uint64_t at, uint64_t from, uint64_t n)
+{
+	struct exec_mem of;
+
+	(void)from, (void)n;
+	if (find(at, &of))
+		note_write(user, of.at, of.bytes);
+}
+
+void mem_note_multicast(struct grid *g, const struct exec_multicast *m, uint64_t addr, uint64_t bytes)
+{
+	if (wants_first_writes(g))
+		multicast_each(m, addr, bytes, note_piece, g);
+}
+
 bool mem_multicast(unsigned device, uint64_t at, struct exec_mem *out)
 {
 	return find(at, out) && out->multicast && (!out->access || out->access->read >> device & 1);
@@ -282,7 +349,11 @@ bool ex_global_ok(struct worker *wk, uint64_t addr, uint64_t bytes, bool write)
 
 	if (addr - h->lo < h->hi - h->lo && bytes <= h->hi - addr && !(write && h->read_only))
 		return true;
-	if (!mem_lookup(wk->grid->device, addr, &r) || bytes > r.hi - addr || (write && r.read_only))
+	if (!mem_find(wk->grid, addr, &r) || bytes > r.hi - addr)
+		return false;
+	if (write && r.read_only)
+		mem_may_write(wk->grid, &r);
+	if (write && r.read_only)
 		return false;
 	*h = r;
 	return true;

@@ -42,6 +42,7 @@ const struct exec_multicast *multicast_find(struct warp *w, const struct xop *x,
 			"not each of the %u devices has bound memory there", of.multicast->devices);
 		return NULL;
 	}
+	mem_note_multicast(w->worker->grid, of.multicast, addr, bytes);
 	return of.multicast;
 }
 

@@ -159,10 +159,12 @@ REACH_INLINE bool reach_global(struct warp *w, const struct xop *x, uint32_t lan
 
 	reach_stride64(r, lanes, a);
 	if (__builtin_expect(r->off[f] - h->lo >= h->hi - h->lo, 0)
-			&& !mem_lookup(w->worker->grid->device, r->off[f], h)) {
+			&& !mem_find(w->worker->grid, r->off[f], h)) {
 		*h = (struct exec_range){ 0, 0, false };
 		return reach_each(w, x, lanes, space, bytes, align, write, r);
 	}
+	if (__builtin_expect(write && h->read_only, 0))
+		mem_may_write(w->worker->grid, h);
 	in = v64_add(a, 0 - h->lo);
 	if (__builtin_expect(h->hi - h->lo < bytes || (write && h->read_only)
 		|| ((v64_above(in, h->hi - h->lo - bytes) | v64_bits(a, align - 1)) & lanes), 0))

@@ -19,6 +19,7 @@ struct running {
 	struct check *check;
 	const struct launch_info *info; /* has the short names of variables */
 	struct crossings *watch;  /* NULL: not wanted */
+	struct repair *repair;    /* so is this */
 	pthread_mutex_t print;
 	const _Atomic bool *cut;
 };
@@ -66,6 +67,13 @@ static void on_cluster_end(void *user, struct event_sink *sink)
 	check_cluster_end(f->check, sink);
 	progress_cluster(f->c->progress);
 	results_cluster(f->c->records, f->info->id);
+}
+
+static void on_first_write(void *user, uint64_t at, uint64_t bytes)
+{
+	struct running *f = user;
+
+	repair_first_write(f->repair, at, bytes);
 }
 
 static void on_print(void *user, const char *text, size_t n)
@@ -261,9 +269,9 @@ static enum exec_async async_of(const struct options *o)
 
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
-	struct exec_result *r)
+	struct repair *repair, struct exec_result *r)
 {
-	struct running running = { .c = c, .check = check, .info = info, .watch = watch };
+	struct running running = { .c = c, .check = check, .info = info, .watch = watch, .repair = repair };
 	struct exec_observer observer = { .user = &running, .print = on_print };
 	struct exec_launch x = {
 		.device = c->gpu, .kernel = l->kernel->exec, .id = info->id,
@@ -286,6 +294,8 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		observer.pause = on_pause;
 	if (c->outside.call)
 		observer.call = on_call;
+	if (repair)
+		observer.first_write = on_first_write;
 	if (c->outside.cut) {
 		running.cut = c->outside.cut();
 		observer.stop = on_stop;
@@ -455,7 +465,7 @@ static size_t try_schedule(void *user, uint64_t seed, const struct exec_control 
 	}
 	session_silence(c, &t->config);
 	check = check_open(&t->config);
-	session_run(c, t->l, t->params, &t->config.launch, check, NULL, &r);
+	session_run(c, t->l, t->params, &t->config.launch, check, NULL, NULL, &r);
 	if (r.status == EXEC_TIMEOUT)
 		check_timed_out(check);
 	check_truncate(check, session_last(&r));
@@ -657,7 +667,7 @@ static enum consan_status launch(struct consan *c, const struct consan_launch *l
 	if (checked && c->opt.cluster_fallback)
 		fallback_try(c, l, packed ? packed : l->params, &config);
 	began = cpu_span_begin();
-	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, &r);
+	session_run(c, l, packed ? packed : l->params, &config.launch, check, NULL, repair, &r);
 
 	if (r.reads_given_up)
 		consan_remark(c, REMARK_NOTE, "--reads: a launch writes so many words by strong accesses, or "

@@ -211,7 +211,7 @@ static struct check *check_of(struct attempt *t, struct crossings *watch)
 	struct exec_result r = { 0 };
 	struct check *check = check_open(&t->config);
 
-	session_run(t->c, t->l, t->params, &t->config.launch, check, watch, &r);
+	session_run(t->c, t->l, t->params, &t->config.launch, check, watch, NULL, &r);
 	check_truncate(check, session_last(&r));
 	return check;
 }

@@ -264,7 +264,7 @@ static const struct finding *const *run_copy(struct copied *x, struct outcome *o
 	else if (!x->part.partial)
 		session_reverse(c, &x->l, x->g->params, &config, &other);
 	check = check_open(&config);
-	session_run(c, &x->l, x->g->params, &config.launch, check, NULL, &r);
+	session_run(c, &x->l, x->g->params, &config.launch, check, NULL, NULL, &r);
 	if (r.status == EXEC_TIMEOUT && !x->part.limited)
 		check_timed_out(check);
 	else

@@ -242,10 +242,12 @@ void session_end_calls(struct consan *c);
 /* Sets the knobs by --strict and --knob. */
 bool session_policy(const struct options *o, struct check_policy *p, struct consan_err *e);
 struct crossings;
-/* Runs a launch. check, watch: where its events go; or NULL. */
+struct repair;
+/* Runs a launch. check, watch: where its events go; repair: what keeps the memory that it changes; each may
+ * be NULL. */
 void session_run(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct launch_info *info, struct check *check, struct crossings *watch,
-	struct exec_result *r);
+	struct repair *repair, struct exec_result *r);
 /* exec_observer.pause of launches that hold this lock. */
 enum exec_resume session_pause(struct consan *c, pthread_mutex_t *held, enum exec_pause why,
 	bool changed);

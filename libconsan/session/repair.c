@@ -8,13 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With verify_fixes=auto: the first launch of at most so many kernels is prepared, if it can access
- * at most so much memory; and a process spends at most so long on trials. */
+/* With verify_fixes=auto: the first launch of at most so many kernels is prepared, if it writes to
+ * allocations of at most so much memory; and a process spends at most so long on trials. */
 #define AUTO_KERNELS 64
 #define AUTO_BYTES ((uint64_t)256 << 20)
 #define AUTO_SECONDS 2.0
 #define AUTO_LAUNCH 0.5     /* seconds: longer launches are not tried again */
 #define ALWAYS_SECONDS 60.0 /* of a launch, with verify_fixes=yes */
+
+struct kept { uint64_t at, bytes; void *copy; };
 
 struct repair {
 	struct consan *c;
@@ -23,6 +25,8 @@ struct repair {
 	struct check_config config;
 	struct trials *trials; /* NULL: edits will not be tried */
 	enum finding_untried untried;
+	VEC(struct kept) kept; /* the memory that the launch has changed, as it was */
+	uint64_t kept_bytes;
 };
 
 /* ---- may the launch be run again? ---- */
@@ -50,16 +54,6 @@ static bool shares_memory(void)
 	return shared;
 }
 
-static uint64_t device_bytes(void)
-{
-	uint64_t sum = 0;
-	struct exec_mem m;
-
-	for (size_t k = 0; exec_mem_at(k, &m); k++)
-		sum += m.bytes;
-	return sum;
-}
-
 /* The end of a copy raises SIGCHLD, which a program may handle. */
 static bool watches_children(void)
 {
@@ -78,8 +72,6 @@ static enum finding_untried too_costly(struct consan *c, const struct consan_lau
 			return UNTRIED_later_launch;
 	if (c->prepared.n >= AUTO_KERNELS || c->trial_seconds >= AUTO_SECONDS)
 		return UNTRIED_no_time;
-	if (device_bytes() > AUTO_BYTES)
-		return UNTRIED_too_large;
 	return watches_children() ? UNTRIED_signals : UNTRIED_NONE;
 }
 
@@ -139,6 +131,18 @@ static void stop_at(void *user, const struct finding *f)
 		trial_stop(&result);
 }
 
+static void put_back(const struct repair *r)
+{
+	struct exec_mem m;
+
+	for (size_t i = 0; i < r->kept.n; i++) {
+		const struct kept *k = &r->kept.at[i];
+
+		if (exec_mem_find(k->at + k->bytes - 1, &m)) /* still there */
+			memcpy((void *)(uintptr_t)k->at, k->copy, k->bytes);
+	}
+}
+
 static bool run(void *user, const char *text, const struct trial_request *q,
 	struct trial_result *out)
 {
@@ -154,6 +158,7 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 	size_t nfound;
 
 	session_silence(c, &r->config);
+	put_back(r);
 	c->progress = NULL;
 	c->opt.timeout = q->seconds;
 	m.ptx = ptx_parse(old->module->ptx->name, text, q->n, &e);
@@ -166,7 +171,7 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 	r->config.launch.symbols = l.kernel->symbols;
 	r->config.launch.nsymbols = l.kernel->info.nsymbols;
 	check = check_open(&r->config);
-	session_run(c, &l, r->params, &r->config.launch, check, NULL, &result);
+	session_run(c, &l, r->params, &r->config.launch, check, NULL, NULL, &result);
 	check_truncate(check, session_last(&result));
 	if (result.status == EXEC_STOPPED)
 		return false;
@@ -180,6 +185,13 @@ static bool run(void *user, const char *text, const struct trial_request *q,
 
 /* ---- before the launch ---- */
 
+static void open_trials(struct repair *r)
+{
+	r->trials = trials_open(run, r);
+	if (!r->trials)
+		r->untried = UNTRIED_no_copy;
+}
+
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config)
 {
@@ -190,10 +202,17 @@ struct repair *repair_open(struct consan *c, const struct consan_launch *l, cons
 	if (r->untried != UNTRIED_NONE)
 		return r;
 	vec_push(&c->prepared, l->kernel);
-	r->trials = trials_open(run, r);
-	if (!r->trials)
-		r->untried = UNTRIED_no_copy;
+	/* The check of such a launch goes on with what the check of an earlier one holds, which it changes. */
+	if (check_memory_overlaps(c->memory, &config->launch))
+		open_trials(r);
 	return r;
+}
+
+static void drop_kept(struct repair *r)
+{
+	for (size_t i = 0; i < r->kept.n; i++)
+		free(r->kept.at[i].copy);
+	vec_free(&r->kept);
 }
 
 void repair_close(struct repair *r)
@@ -201,19 +220,42 @@ void repair_close(struct repair *r)
 	if (!r)
 		return;
 	trials_close(r->trials);
+	drop_kept(r);
 	free(r);
+}
+
+/* ---- while it runs ---- */
+
+void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes)
+{
+	void *copy = NULL;
+
+	if (r->untried != UNTRIED_NONE || r->trials)
+		return;
+	r->kept_bytes += bytes;
+	if (r->c->opt.verify_fixes == OPT_VERIFY_FIXES_YES || r->kept_bytes <= AUTO_BYTES)
+		copy = malloc(bytes);
+	if (!copy) {
+		drop_kept(r);
+		r->untried = UNTRIED_too_large;
+		return;
+	}
+	memcpy(copy, (const void *)(uintptr_t)at, bytes);
+	vec_push(&r->kept, ((struct kept){ at, bytes, copy }));
 }
 
 /* ---- after the launch ---- */
 
-static struct attempt_finding *findings_of(const struct consan *c, struct check *check)
+/* counts: some finding of them does. */
+static struct attempt_finding *findings_of(const struct consan *c, struct check *check, bool *counts)
 {
 	const struct finding *const *f;
 	const size_t n = check_findings(check, &f);
 	struct attempt_finding *of = n ? base_alloc(n * sizeof *of) : NULL;
 
+	*counts = false;
 	for (size_t i = 0; i < n; i++)
-		of[i].counts = key_of(c, f[i], &of[i].key);
+		*counts |= of[i].counts = key_of(c, f[i], &of[i].key);
 	return of;
 }
 
@@ -225,8 +267,11 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	const bool brief = alone && (always || seconds <= AUTO_LAUNCH);
 	const struct attempt_limits limits = { .each = 0.5 + 4 * seconds,
 		.all = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds };
-	struct attempt_finding *of = findings_of(c, check);
+	bool counts;
+	struct attempt_finding *of = findings_of(c, check, &counts);
 
+	if (brief && counts && !r->trials && r->untried == UNTRIED_NONE)
+		open_trials(r);
 	if (of)
 		c->trial_seconds += attempt_edits(brief ? r->trials : NULL, l->kernel->module->ptx, check,
 			of, &limits, brief ? r->untried : alone ? UNTRIED_too_long : UNTRIED_part);
@@ -236,7 +281,8 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 void repair_place(struct consan *c, const struct ptx_module *m, struct check *check,
 	enum finding_untried untried)
 {
-	struct attempt_finding *of = findings_of(c, check);
+	bool counts;
+	struct attempt_finding *of = findings_of(c, check, &counts);
 
 	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_NO)
 		untried = UNTRIED_option;

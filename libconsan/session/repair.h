@@ -9,11 +9,13 @@
 
 #include "internal.h"
 
-/* Before the launch runs: prepares trials, unless the option `verify_fixes` is against it or it
+/* Before the launch runs: prepares trials, unless the option `verify_fixes` is against it or they
  * would cost too much here. config is that of the launch; l and params must outlive the result. */
 struct repair;
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config);
+/* While it runs: exec_observer.first_write(). What was there is kept, as the launch runs again from it. */
+void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes);
 /* After the launch, which took so many seconds (cpu_span_seconds()): sets the edits of the check's
  * findings. */
 void repair_launch(struct repair *r, struct consan *c, const struct consan_launch *l,

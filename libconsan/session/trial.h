@@ -1,8 +1,7 @@
-/* trial: a launch again, with another text of its module, from the memory that it began with.
+/* trial: a launch again, with another text of its module.
  *
- * Before the launch a copy of the process is forked, which waits. Each trial is a further copy of
- * that one, so that nothing of it remains but its findings, and a crash or an endless loop ends
- * only the trial. */
+ * A copy of the process is forked, which waits. Each trial is a further copy of that one, so that nothing
+ * of it remains but its findings, and a crash or an endless loop ends only the trial. */
 #ifndef CONSAN_TRIAL_H
 #define CONSAN_TRIAL_H
 

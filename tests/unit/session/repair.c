@@ -35,6 +35,30 @@ static const char ptx[] =
 	"mul.wide.u32 %rd2, %r1, 4;\n"
 	"add.u64 %rd2, %rd1, %rd2;\n"
 	"st.global.u32 [%rd2+4], %r5;\n"
+	"ret;\n}\n"
+	/* the same exchange, which traps if a launch has been there before */
+	".visible .global .align 4 .u32 launches;\n"
+	".visible .entry once(.param .u64 out)\n{\n"
+	".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;\n"
+	".shared .align 4 .b8 tile2[256];\n"
+	"ld.param.u64 %rd1, [out];\n"
+	"ld.global.u32 %r6, [launches];\n"
+	"ld.global.u32 %r7, [%rd1];\n"
+	"or.b32 %r6, %r6, %r7;\n"
+	"setp.ne.u32 %p1, %r6, 0;\n"
+	"@%p1 trap;\n"
+	"bar.sync 0;\n"
+	"mov.u32 %r1, %tid.x;\n"
+	"mov.u32 %r2, tile2;\n"
+	"shl.b32 %r3, %r1, 2;\n"
+	"add.u32 %r4, %r2, %r3;\n"
+	"st.shared.u32 [%r4], %r1;\n"
+	"xor.b32 %r3, %r3, 128;\n"
+	"add.u32 %r4, %r2, %r3;\n"
+	"ld.shared.u32 %r5, [%r4];\n"
+	"setp.eq.u32 %p2, %r1, 0;\n"
+	"@%p2 st.global.u32 [launches], 1;\n"
+	"@%p2 st.global.u32 [%rd1], 1;\n"
 	"ret;\n}\n";
 
 struct fixture {
@@ -58,18 +82,23 @@ static struct fixture start(const char *options, uint32_t *out)
 	return x;
 }
 
-static const struct finding *run(struct fixture *x)
+static const struct finding *run_kernel(struct fixture *x, const char *name)
 {
 	struct consan_err e = { 0 };
 	const void *args[] = { &x->out };
 	const struct finding *const *f;
-	const struct consan_kernel *k = consan_kernel(x->m, "exchange", &e);
+	const struct consan_kernel *k = consan_kernel(x->m, name, &e);
 	const enum consan_status status = consan_launch(x->c, &(struct consan_launch){ .kernel = k,
 		.grid = { 1, 1, 1 }, .block = { 64, 1, 1 }, .args = args }, &e);
 
 	cr_assert_eq(status, CONSAN_OK);
 	cr_assert_geq(consan_raw_findings(x->c, &f), 1);
 	return f[0];
+}
+
+static const struct finding *run(struct fixture *x)
+{
+	return run_kernel(x, "exchange");
 }
 
 static uint32_t count_of(struct fixture *x)
@@ -101,6 +130,17 @@ Test(repair, trials_leave_no_trace, .timeout = TEST_LIMIT)
 	cr_expect_eq(x.out[0], 128);
 	cr_expect_eq(f->seen, 2 * (f->seen / 2), "occurrences of trials are not counted");
 	cr_expect(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD, "no copy remains");
+	stop(&x);
+}
+
+/* The launch has changed a variable and memory that it reads: trials begin with what was there. */
+Test(repair, memory_is_put_back, .timeout = TEST_LIMIT)
+{
+	struct fixture x = start("verify-fixes=yes jobs=1", NULL);
+	const struct finding *f = run_kernel(&x, "once");
+
+	cr_expect_eq(f->edit.verified, VERIFIED_CLEAN);
+	cr_expect_eq(x.out[0], 1, "the program's own memory stays");
 	stop(&x);
 }
 
