@@ -104,6 +104,7 @@ struct consan {
 	struct host *host;         /* host.c; NULL: the host was never beside a grid */
 	VEC(const struct consan_kernel *) prepared; /* kernels with a launch that repair.c prepared */
 	double trial_seconds;      /* that it has spent on trials */
+	uint64_t kept_bytes;       /* of memory that it has kept for trials */
 	bool in_region;
 	/* --shard=SHARD/SHARDS, from 1: of the launches, 0: all are checked; of the schedules, 1/1: all run */
 	unsigned shard, shards, part, parts;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With verify_fixes=auto: the first launch of at most so many kernels is prepared, if it writes to
- * allocations of at most so much memory; and a process spends at most so long on trials. */
+/* With verify_fixes=auto: the first launch of at most so many kernels is prepared, until so much memory has
+ * been kept, which takes a tenth of a second; and a process spends at most so long on trials. */
 #define AUTO_KERNELS 64
 #define AUTO_BYTES ((uint64_t)256 << 20)
 #define AUTO_SECONDS 2.0
@@ -26,7 +26,6 @@ struct repair {
 	struct trials *trials; /* NULL: edits will not be tried */
 	enum finding_untried untried;
 	VEC(struct kept) kept; /* the memory that the launch has changed, as it was */
-	uint64_t kept_bytes;
 };
 
 /* ---- may the launch be run again? ---- */
@@ -232,14 +231,14 @@ void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes)
 
 	if (r->untried != UNTRIED_NONE || r->trials)
 		return;
-	r->kept_bytes += bytes;
-	if (r->c->opt.verify_fixes == OPT_VERIFY_FIXES_YES || r->kept_bytes <= AUTO_BYTES)
+	if (r->c->opt.verify_fixes == OPT_VERIFY_FIXES_YES || r->c->kept_bytes + bytes <= AUTO_BYTES)
 		copy = malloc(bytes);
 	if (!copy) {
 		drop_kept(r);
 		r->untried = UNTRIED_too_large;
 		return;
 	}
+	r->c->kept_bytes += bytes;
 	memcpy(copy, (const void *)(uintptr_t)at, bytes);
 	vec_push(&r->kept, ((struct kept){ at, bytes, copy }));
 }
