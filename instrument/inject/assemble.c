@@ -1,7 +1,7 @@
 /* assemble: instrumented PTX to machine code, by ptxas or by nvJitLink, which any thread can use, or
  * by the driver's linker. The result is kept in the store of what was compiled (origin.h), under
  * the text and all that it is assembled with, so that a later run finds it. */
-#include "internal.h"
+#include "cut.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -62,6 +62,7 @@ static void find_linker(void)
 
 	if (!lib)
 		return;
+	atexit(cut_end); /* before the library's own handlers: threads may be in it */
 #define FIND(member, symbol) linker.member = (__typeof__(linker.member))dlsym(lib, symbol)
 	FIND(create, "nvJitLinkCreate");
 	FIND(destroy, "nvJitLinkDestroy");
@@ -78,10 +79,16 @@ static void find_linker(void)
 		!linker.version(&linker.major, &linker.minor);
 }
 
-bool inject_assembles(void)
+/* Opened only where it is needed: to load it takes a tenth of a second. */
+static bool has_linker(void)
 {
 	pthread_once(&linker_once, find_linker);
-	return inject_ptxas() || linker.usable;
+	return linker.usable;
+}
+
+bool inject_assembles(void)
+{
+	return inject_ptxas() || has_linker();
 }
 
 /* "90a": what the GPU's code is made for. PTX for one GPU is assembled for this one: it may be before the
@@ -167,7 +174,7 @@ static void key_of(struct text *key, const char *ptx, size_t n, const char *arch
 
 	if (inject_ptxas())
 		text_printf(key, "%s", inject_ptxas());
-	else if (linker.usable)
+	else if (has_linker())
 		text_printf(key, "nvJitLink %u.%u", linker.major, linker.minor);
 	else if (!cu.p_cuDriverGetVersion(&driver))
 		text_printf(key, "driver %d", driver);
@@ -182,7 +189,6 @@ void *inject_assemble(const char *ptx, size_t n, unsigned registers, bool with_d
 	void *code;
 	char arch[16];
 
-	inject_assembles();
 	architecture(ptx, n, arch);
 	key_of(&key, ptx, n, arch, registers);
 	code = origin_get_named(key.at, key.n, ORIGIN_CODE, bytes);
@@ -192,7 +198,7 @@ void *inject_assemble(const char *ptx, size_t n, unsigned registers, bool with_d
 	}
 	if (inject_ptxas())
 		code = inject_run_ptxas(ptx, n, arch, registers, bytes, why);
-	if (!code && linker.usable)
+	if (!code && has_linker())
 		code = by_linker(ptx, n, arch, registers, bytes, why);
 	if (!code && with_driver)
 		code = by_driver(ptx, n, registers, bytes, why);

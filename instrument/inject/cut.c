@@ -193,9 +193,7 @@ static struct launched *next_image(void)
 	return NULL;
 }
 
-/* At exit: what is being made is still written to the store, and the assembler must not run while
- * its library is unloaded. */
-static void wait_for_threads(void)
+void cut_end(void)
 {
 	if (cuts.owner != getpid())
 		return;
@@ -260,8 +258,7 @@ static void start_threads(void)
 	pthread_attr_t attr;
 	pthread_t t;
 
-	/* the library of the assembler is loaded before, so that it is unloaded after this runs */
-	if (!n || !inject_assembles() || atexit(wait_for_threads))
+	if (!n || !inject_assembles() || atexit(cut_end))
 		return;
 	cuts.owner = getpid();
 	pthread_attr_init(&attr);

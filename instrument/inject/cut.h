@@ -26,6 +26,9 @@ void cut_settle(double seconds);
 bool cut_nth(size_t k, struct cut **made);
 /* Number of kernels of a module, or of the program's file, all of which are made ahead. */
 unsigned cut_few(void);
+/* At exit: what is being made is still written to the store, and the assembler must not run while its
+ * library is unloaded. */
+void cut_end(void);
 /* For --gpu-prepare: makes all kernels of the image, by other threads and by cut_wait(). */
 void cut_all(struct inject_image *i);
 void cut_wait(unsigned *made, unsigned *failed);

@@ -1,6 +1,6 @@
 /* early: the modules in the program's own file are found while the driver starts, so that their kernels
- * are assembled meanwhile, and not only when the program loads them: those of which the PTX is certain, as
- * the driver cannot be asked yet. */
+ * are assembled meanwhile, and not only when the program loads them. The driver cannot be asked yet which GPU
+ * there is: it is taken to be the one for which a module has PTX. */
 #include "cut.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void find_in(const char *file, size_t bytes)
 	size_t n;
 
 	for (unsigned k = 0; k < modules && kernels <= cut_few(); k++) {
-		char *ptx = gpu_only_ptx(file, bytes, k, &n);
+		char *ptx = gpu_likely_ptx(file, bytes, k, &n);
 		struct inject_image *i = ptx ? inject_image_early(ptx, n, program_invocation_short_name) : NULL;
 
 		if (!i)

@@ -22,10 +22,10 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
  * must be made equal to those of the program's module before a launch. */
 struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
 	bool emulated, enum gpu_global global, bool drains, struct consan_err *e);
-/* The PTX of a module in a program's file (consan_image_modules()) if any GPU that runs the module takes
- * this: it is for one architecture (sm_90a), and the module has no other. NULL: it is not, or is damaged.
+/* The PTX of a module in a program's file (consan_image_modules()) that a GPU will probably run: it is for one
+ * architecture (sm_90a), and the module has none like it for others. NULL: there is none, or it is damaged.
  * free() it. */
-char *gpu_only_ptx(const void *bytes, size_t n, unsigned index, size_t *size);
+char *gpu_likely_ptx(const void *bytes, size_t n, unsigned index, size_t *size);
 void gpu_module_close(struct gpu_module *m); /* NULL is fine */
 /* The instrumented PTX, owned by the module, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);

@@ -156,7 +156,7 @@ char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *siz
 	return ptx;
 }
 
-char *gpu_only_ptx(const void *bytes, size_t n, unsigned index, size_t *size)
+char *gpu_likely_ptx(const void *bytes, size_t n, unsigned index, size_t *size)
 {
 	struct containers *l = base_alloc(sizeof *l);
 	struct fatbin_image at, only = { 0 };
@@ -167,11 +167,11 @@ char *gpu_only_ptx(const void *bytes, size_t n, unsigned index, size_t *size)
 
 	find_containers(l, bytes, n);
 	while (index < l->n && fatbin_next(l->at[index].at, l->at[index].n, &cursor, &at, &e))
-		if (at.kind == FATBIN_PTX) {
+		if (at.kind == FATBIN_PTX && at.suffix == 'a') {
 			only = at;
 			found++;
 		}
-	if (found == 1 && only.suffix == 'a')
+	if (found == 1)
 		ptx = fatbin_unpack(&only, size, &e);
 	free(l);
 	return ptx;
