@@ -32,13 +32,17 @@ $(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/order_client $(BUILD)/tests/
 $(BUILD)/tests/gpu/sm_90a.fatbin: tests/cuda/small.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) -fatbin -gencode=arch=compute_90a,code=compute_90a -o $@ $<
+# as of a program that is compiled in one step: with PTX and machine code
+$(BUILD)/tests/gpu/arch.fatbin: tests/cuda/small.cu
+	@mkdir -p $(@D)
+	$(V)$(NVCC) -fatbin -arch=sm_90a -o $@ $<
 # programs whose own files have PTX, as nvcc leaves it
-$(BUILD)/tests/gpu/suits_client: $(BUILD)/tests/gpu/replay_client
-$(BUILD)/tests/gpu/early_client: $(BUILD)/tests/gpu/driver_client
-$(BUILD)/tests/gpu/suits_client $(BUILD)/tests/gpu/early_client: $(BUILD)/tests/gpu/sm_90a.fatbin
-	$(V)objcopy --add-section .nv_fatbin=$(BUILD)/tests/gpu/sm_90a.fatbin --set-section-alignment .nv_fatbin=8 $(filter %_client,$^) $@
+$(BUILD)/tests/gpu/suits_client: $(BUILD)/tests/gpu/replay_client $(BUILD)/tests/gpu/sm_90a.fatbin
+$(BUILD)/tests/gpu/early_client: $(BUILD)/tests/gpu/driver_client $(BUILD)/tests/gpu/arch.fatbin
+$(BUILD)/tests/gpu/suits_client $(BUILD)/tests/gpu/early_client:
+	$(V)objcopy --add-section .nv_fatbin=$(filter %.fatbin,$^) --set-section-alignment .nv_fatbin=8 $(filter %_client,$^) $@
 FAKE_DRIVER = $(addprefix $(BUILD)/tests/gpu/,driver/libcuda.so.1 old/libcuda.so.1 driver_client order_client replay_client suits_client early_client \
-	sm_90a.fatbin)
+	sm_90a.fatbin arch.fatbin)
 $(BUILD)/tests/gpu/scenario: tests/gpu/scenario.cu
 	@mkdir -p $(@D)
 	$(V)$(NVCC) $(NVCCFLAGS) -o $@ $<

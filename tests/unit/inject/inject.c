@@ -426,7 +426,7 @@ Test(inject, early, .timeout = TEST_LIMIT)
 		SKIP_TEST("there is one processor, so nothing is assembled ahead");
 	snprintf(mode, sizeof mode, "await-file %.4000s/tests/gpu/ptxas.log", dir);
 	cr_expect_eq(assembled(mode), 1, "it loads no module:\n%s", output);
-	snprintf(mode, sizeof mode, "container-and-file %.4000s/tests/gpu/sm_90a.fatbin %.4000s/tests/gpu/ptxas.log", dir, dir);
+	snprintf(mode, sizeof mode, "container-and-file %.4000s/tests/gpu/arch.fatbin %.4000s/tests/gpu/ptxas.log", dir, dir);
 	cr_expect_eq(assembled(mode), 1, "it loads this one:\n%s", output);
 }
 
