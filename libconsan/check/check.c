@@ -209,7 +209,7 @@ static void reset_warp(struct cluster *c, uint32_t index)
 	w->cta = (uint16_t)(index / c->per_cta);
 	w->id = (uint16_t)(index % c->per_cta);
 	w->index = index;
-	w->all = w->live = w->acting = w->unreleased_copies = 0;
+	w->all = w->live = w->acting = 0;
 	memset(w->acted, 0, sizeof w->acted);
 	w->epoch = 1;
 	w->converged = w->reg_ops = w->exit_site = w->sc_fences = w->syncs = 0;

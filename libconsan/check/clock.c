@@ -278,9 +278,10 @@ void frontier_add(struct clock_space *s, struct frontier *f, enum plane plane,
 	if (epoch <= *full || !lanes)
 		return;
 	if (!(all & ~lanes)) {
-		*full = epoch; /* what is redundant now is dropped by the next join */
+		*full = epoch; /* what is redundant now is dropped when it is looked at */
 		return;
 	}
+	drop_redundant_of(f, agent);
 	i = add_partial(f, plane, agent, lanes, epoch, 0);
 	/* lanes that were added one by one may be complete now */
 	for (left = all; i < f->npart && key_of(&f->part[i]) == (plane << 16 | agent); i++) {

@@ -370,8 +370,9 @@ void warp_learn(struct cluster *c, struct warp *w, uint32_t agent, uint32_t epoc
 void order_drop_released(struct cluster *c, struct released *r);
 void order_exit(struct cluster *c, struct warp *w, uint32_t lanes);
 struct frontier *warp_frontier(struct warp *w, unsigned lane); /* NULL: exited */
-/* The lanes whose copies are all of the warp's copies. */
-uint32_t warp_copy_lanes(const struct warp *w);
+/* The lanes whose copies f must know, beside those of `lanes`, to know all of the warp's. */
+uint32_t warp_copies_required(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	const struct frontier *f);
 /* Does some lane of the warp know the operation, or was it its own? */
 bool warp_any_knows(struct cluster *c, const struct warp *w, const struct past_op *x);
 /* Does each of `lanes` know some lane's part of the past operation? */

@@ -521,7 +521,7 @@ void on_mbarrier_signal(struct cluster *c, const struct event *e)
 	/* A18, B27: exactly the operation's own effects */
 	if (found && op.copies)
 		frontier_add(&c->space, m->now.local, PLANE_G, agent_copies(c, op.warp), op.lanes,
-			warp_copy_lanes(&c->warp[op.warp]), op.epoch);
+			warp_copies_required(c, &c->warp[op.warp], op.lanes, m->now.local), op.epoch);
 	else if (found && op.slot)
 		frontier_add(&c->space, m->now.local, PLANE_G, agent_slot(c, op.slot - 1), UINT32_MAX,
 			UINT32_MAX, op.epoch);

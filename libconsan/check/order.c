@@ -69,13 +69,57 @@ struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)
 	return (struct past_op){ (uint16_t)w->index, lanes, warp_stamp(w, lanes), site };
 }
 
+/* ---- the lanes that f must know, beside `lanes`, to know all of an agent in a plane ---- */
+
+static uint32_t known_up_to(const struct cluster *c, const struct frontier *f, enum plane plane, uint32_t agent)
+{
+	return plane == PLANE_G || plane == PLANE_P || plane == PLANE_Q
+		? frontier_full(&c->space, f, plane, agent) : 0;
+}
+
+static uint32_t lanes_after(const uint32_t newest[32], uint32_t epoch)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned l = 0; l < 32; l++)
+		lanes |= newest[l] > epoch ? 1u << l : 0;
+	return lanes;
+}
+
+/* Of the warp: those that acted since the epoch up to which f knows it, also if they have exited. So all of a
+ * warp is known when its elected lane, which alone acted since the others' operations were known, releases. */
+static uint32_t warp_required(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	const struct frontier *f, enum plane plane)
+{
+	if (!(w->all & ~lanes))
+		return lanes;
+	return (lanes_after(w->acted, known_up_to(c, f, plane, w->index)) & w->all) | w->acting | lanes;
+}
+
+/* Of its copies or bulk stores: those that issued some since. */
+static uint32_t groups_required(const struct cluster *c, const struct lane_groups *g, uint32_t lanes,
+	const struct frontier *f, enum plane plane, uint32_t agent)
+{
+	if (!(g->issued & ~lanes))
+		return lanes;
+	return (lanes_after(g->last, known_up_to(c, f, plane, agent)) & g->issued) | lanes;
+}
+
+uint32_t warp_copies_required(const struct cluster *c, const struct warp *w, uint32_t lanes,
+	const struct frontier *f)
+{
+	return groups_required(c, &w->copies, lanes, f, PLANE_G, agent_copies(c, w->index));
+}
+
+/* ---- what lanes add to what is released ---- */
+
 static void add_progress_of(struct cluster *c, struct frontier *into, enum plane plane,
-	uint32_t agent, uint32_t lanes, uint32_t live, const struct per_lane *p)
+	uint32_t agent, uint32_t lanes, uint32_t all, const struct per_lane *p)
 {
 	uint32_t same, value, l;
 
 	if (p->low == p->high) {
-		frontier_add(&c->space, into, plane, agent, lanes, live, p->low);
+		frontier_add(&c->space, into, plane, agent, lanes, all, p->low);
 		return;
 	}
 	for (; lanes; lanes &= ~same) {
@@ -83,35 +127,11 @@ static void add_progress_of(struct cluster *c, struct frontier *into, enum plane
 		for (same = 0, l = 0; l < 32; l++)
 			if (lanes >> l & 1 && p->at[l] == value)
 				same |= 1u << l;
-		frontier_add(&c->space, into, plane, agent, same, live, value);
+		frontier_add(&c->space, into, plane, agent, same, all, value);
 	}
 }
 
-static inline void add_per_lane(struct cluster *c, struct frontier *into, enum plane plane,
-	uint32_t agent, uint32_t lanes, uint32_t live, const struct per_lane *p)
-{
-	if (p->high) /* most warps have made little of this progress */
-		add_progress_of(c, into, plane, agent, lanes, live, p);
-}
-
-/* The lanes that f must know, beside `lanes`, to know all of the warp in this plane: those that acted
- * since the epoch up to which it does, also if they have exited. So all of a warp is known when its
- * elected lane, which alone acted since the others' operations were known, releases. */
-static uint32_t warp_required(const struct cluster *c, const struct warp *w, uint32_t lanes,
-	const struct frontier *f, enum plane plane)
-{
-	const uint32_t known = plane == PLANE_G || plane == PLANE_P || plane == PLANE_Q
-		? frontier_full(&c->space, f, plane, w->index) : 0;
-	uint32_t acted = 0;
-
-	if (!(w->all & ~lanes))
-		return lanes;
-	for (unsigned l = 0; l < 32; l++)
-		acted |= w->acted[l] > known ? 1u << l : 0;
-	return ((acted & w->all) | w->acting) | lanes;
-}
-
-/* add_per_lane() of the warp's generic accesses */
+/* Most warps have made little of this progress. */
 static inline void add_accesses(struct cluster *c, struct warp *w, struct frontier *into, enum plane plane,
 	uint32_t lanes, const struct per_lane *p)
 {
@@ -119,30 +139,29 @@ static inline void add_accesses(struct cluster *c, struct warp *w, struct fronti
 		add_progress_of(c, into, plane, w->index, lanes, warp_required(c, w, lanes, into, plane), p);
 }
 
-uint32_t warp_copy_lanes(const struct warp *w)
+static inline void add_groups(struct cluster *c, const struct lane_groups *g, struct frontier *into,
+	enum plane plane, uint32_t agent, uint32_t lanes, const struct per_lane *p)
 {
-	return w->copies.issued & (w->live | w->unreleased_copies);
+	if (p->high)
+		add_progress_of(c, into, plane, agent, lanes, groups_required(c, g, lanes, into, plane, agent), p);
 }
 
 void warp_add_progress(struct cluster *c, struct warp *w, uint32_t lanes, uint32_t epoch,
 	const struct lane_progress *progress, struct frontier *into, enum plane g)
 {
 	const enum plane p = g + 1;
-	const uint32_t copy_lanes = warp_copy_lanes(w), store_lanes = w->stores.issued & w->live;
+	const uint32_t copies = agent_copies(c, w->index), stores = agent_stores(c, w->index);
 
 	_Static_assert(PLANE_P == PLANE_G + 1 && PLANE_CTA_P == PLANE_CTA_G + 1
 		&& PLANE_COLLECTIVE_P == PLANE_COLLECTIVE_G + 1, "pairs of planes");
 	frontier_add(&c->space, into, g, w->index, lanes, warp_required(c, w, lanes, into, g), epoch);
 	add_accesses(c, w, into, p, lanes, &progress->fenced);
 	add_accesses(c, w, into, PLANE_HALF, lanes, &progress->half);
-	add_per_lane(c, into, g, agent_copies(c, w->index), lanes, copy_lanes, &progress->copies);
-	add_per_lane(c, into, p, agent_copies(c, w->index), lanes, copy_lanes,
-		&progress->fenced_copies);
-	add_per_lane(c, into, PLANE_HALF, agent_copies(c, w->index), lanes, copy_lanes,
-		&progress->half_copies);
-	add_per_lane(c, into, g, agent_stores(c, w->index), lanes, store_lanes, &progress->stores);
-	add_per_lane(c, into, PLANE_STORED, agent_stores(c, w->index), lanes, store_lanes,
-		&progress->stored);
+	add_groups(c, &w->copies, into, g, copies, lanes, &progress->copies);
+	add_groups(c, &w->copies, into, p, copies, lanes, &progress->fenced_copies);
+	add_groups(c, &w->copies, into, PLANE_HALF, copies, lanes, &progress->half_copies);
+	add_groups(c, &w->stores, into, g, stores, lanes, &progress->stores);
+	add_groups(c, &w->stores, into, PLANE_STORED, stores, lanes, &progress->stored);
 	if (g != PLANE_G)
 		return;
 	add_accesses(c, w, into, PLANE_Q, lanes, &progress->fenced_global);
@@ -345,12 +364,6 @@ void order_exit(struct cluster *c, struct warp *w, uint32_t lanes)
 		cta->exited_waited = w->cluster_waited;
 	w->live &= ~lanes;
 	w->exit_site = c->now->site;
-	for (uint32_t rest = w->live ? lanes : 0; rest; rest &= rest - 1) {
-		unsigned l = (unsigned)__builtin_ctz(rest);
-
-		if (w->copies.last[l] > w->progress.copies.at[l])
-			w->unreleased_copies |= 1u << l;
-	}
 	for (unsigned i = 0; i < w->ngroups;) {
 		w->group[i].lanes &= ~lanes;
 		if (w->group[i].lanes)

@@ -24,9 +24,7 @@ struct per_lane {
 struct lane_groups {
 	uint32_t open;           /* number of the open group */
 	uint32_t holds;          /* lanes that issued since their last commit */
-	/* lanes that ever issued: knowing all groups of these is knowing all of the warp's, as any
-	 * group that another lane opens later has a higher number */
-	uint32_t issued;
+	uint32_t issued;         /* lanes that ever issued */
 	struct commit { uint32_t number, lanes, site; } *at; /* oldest first */
 	size_t n, cap;
 	uint32_t last[32];       /* number of the lane's newest operation */
@@ -142,7 +140,6 @@ struct warp {
 	uint32_t index;          /* index in the cluster = its generic agent */
 	uint32_t all, live;      /* lanes that exist; lanes that have not exited */
 	uint32_t exit_site;      /* site of the newest exit of a lane */
-	uint32_t unreleased_copies;    /* lanes that exited with cp.async not waited for */
 	uint32_t epoch;
 	uint32_t acting;         /* lanes with an operation of this epoch */
 	uint32_t acted[32];      /* for each lane: the newest earlier epoch in which it had one, or 0 */
