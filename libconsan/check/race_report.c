@@ -106,16 +106,6 @@ static void hint_groups(struct finding *f, const struct lane_groups *g, unsigned
 	}
 }
 
-static void hint_barrier(struct finding *f, const struct lane_groups *g, int lane)
-{
-	const uint32_t wait = lane >= 0 ? g->wait_site[lane] : 0;
-	char place[PLACE_BYTES];
-
-	report_hint(f, HINT(no_barrier_after_wait), wait ? " at " : "",
-		wait ? report_place(wait, place) : "");
-	report_between(f, wait ? wait : f->side[1].site, f->side[0].site, EDIT(no_barrier_after_wait));
-}
-
 static void explain_load(struct cluster *c, struct finding *f, const struct cell_entry *old,
 	uint32_t slot, const struct accessor *by)
 {
@@ -193,6 +183,31 @@ static uint32_t arrive_of(const struct cluster *c, const struct frontier *f, con
 	return 0;
 }
 
+/* The accessor knows what other lanes of the warp did in this epoch: their arrive did not cover this lane.
+ * False: it knows of none. */
+static bool hint_elected(struct cluster *c, struct finding *f, const struct cell_entry *old, const struct view *v,
+	const struct warp *w, int lane)
+{
+	if (!v->f || !frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch))
+		return false;
+	report_hint(f, HINT(elected_arrive), w->id, lane);
+	report_edit(f, arrive_of(c, v->f, w, UINT32_MAX, "arrive"), EDIT(elected_arrive));
+	return true;
+}
+
+static void hint_barrier(struct cluster *c, struct finding *f, const struct cell_entry *old, const struct view *v,
+	const struct warp *w, const struct lane_groups *g, int lane)
+{
+	const uint32_t wait = lane >= 0 ? g->wait_site[lane] : 0;
+	char place[PLACE_BYTES];
+
+	if (hint_elected(c, f, old, v, w, lane))
+		return;
+	report_hint(f, HINT(no_barrier_after_wait), wait ? " at " : "",
+		wait ? report_place(wait, place) : "");
+	report_between(f, wait ? wait : f->side[1].site, f->side[0].site, EDIT(no_barrier_after_wait));
+}
+
 /* The warpgroup released the buffer before its wait: the arrive of one of its warps. */
 static void hint_early_wgmma(struct cluster *c, struct finding *f, const struct view *v,
 	const struct warpgroup *g, uint32_t first)
@@ -242,10 +257,9 @@ static void explain_plain(struct cluster *c, struct finding *f, const struct cel
 	else
 		report_edge(f, "no synchronisation orders warp %u's %s before this %s by warp %u", a->id,
 			f->side[1].what, f->side[0].what, b->id);
-	if (frontier_lanes(&c->space, v->f, PLANE_G, old->agent, old->epoch)) {
-		report_hint(f, HINT(elected_arrive), a->id, old_by->lane);
-		report_edit(f, arrive_of(c, v->f, a, UINT32_MAX, "arrive"), EDIT(elected_arrive));
-	} else if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
+	if (hint_elected(c, f, old, v, a, old_by->lane))
+		return;
+	if (a->restricted_fence.site && a->restricted_fence.epoch >= old->epoch
 		&& v->peer != a->cta) {
 		report_hint(f, HINT(restricted_fence), report_place(a->restricted_fence.site, place));
 		report_edit(f, a->restricted_fence.site, EDIT(restricted_fence));
@@ -307,7 +321,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].copies, (unsigned)old_by->lane, old->epoch,
 				"cp.async.wait_group", "cp.async.commit_group");
 		else
-			hint_barrier(f, &c->warp[index].copies, old_by->lane);
+			hint_barrier(c, f, old, v, &c->warp[index], &c->warp[index].copies, old_by->lane);
 		return;
 	case AGENT_STORES:
 		snprintf(f->barrier.kind, sizeof f->barrier.kind, "bulk group");
@@ -319,7 +333,7 @@ static void explain(struct cluster *c, struct finding *f, const struct cell_entr
 			hint_groups(f, &c->warp[index].stores, (unsigned)old_by->lane, old->epoch,
 				"cp.async.bulk.wait_group", "cp.async.bulk.commit_group");
 		else
-			hint_barrier(f, &c->warp[index].stores, old_by->lane);
+			hint_barrier(c, f, old, v, &c->warp[index], &c->warp[index].stores, old_by->lane);
 		return;
 	case AGENT_WGMMA:
 		g = &c->wg[index];

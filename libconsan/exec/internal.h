@@ -12,7 +12,7 @@
 
 /* ---- the memory map (mem.c) ---- */
 
-/* [lo, hi). read_only: no write without ex_may_write(), which may say no. */
+/* [lo, hi). read_only: no write without mem_may_write(). */
 struct exec_range { uint64_t lo, hi; bool read_only; };
 void mem_windows_init(void);     /* reserves the generic windows, once */
 void mem_launch_begin(void);     /* snapshots stay valid until mem_launch_end() */

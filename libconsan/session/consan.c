@@ -294,7 +294,7 @@ void session_run(struct consan *c, const struct consan_launch *l, const void *pa
 		observer.pause = on_pause;
 	if (c->outside.call)
 		observer.call = on_call;
-	if (repair)
+	if (repair && repair_keeps(repair))
 		observer.first_write = on_first_write;
 	if (c->outside.cut) {
 		running.cut = c->outside.cut();

@@ -225,11 +225,16 @@ void repair_close(struct repair *r)
 
 /* ---- while it runs ---- */
 
+bool repair_keeps(const struct repair *r)
+{
+	return r->untried == UNTRIED_NONE && !r->trials;
+}
+
 void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes)
 {
 	void *copy = NULL;
 
-	if (r->untried != UNTRIED_NONE || r->trials)
+	if (!repair_keeps(r)) /* it was too much */
 		return;
 	if (r->c->opt.verify_fixes == OPT_VERIFY_FIXES_YES || r->c->kept_bytes + bytes <= AUTO_BYTES)
 		copy = malloc(bytes);
@@ -269,7 +274,7 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	bool counts;
 	struct attempt_finding *of = findings_of(c, check, &counts);
 
-	if (brief && counts && !r->trials && r->untried == UNTRIED_NONE)
+	if (brief && counts && repair_keeps(r))
 		open_trials(r);
 	if (of)
 		c->trial_seconds += attempt_edits(brief ? r->trials : NULL, l->kernel->module->ptx, check,

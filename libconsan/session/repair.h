@@ -14,6 +14,8 @@
 struct repair;
 struct repair *repair_open(struct consan *c, const struct consan_launch *l, const void *params,
 	const struct check_config *config);
+/* Must what the launch overwrites be kept? */
+bool repair_keeps(const struct repair *r);
 /* While it runs: exec_observer.first_write(). What was there is kept, as the launch runs again from it. */
 void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes);
 /* After the launch, which took so many seconds (cpu_span_seconds()): sets the edits of the check's
