@@ -98,11 +98,11 @@ static void architecture(const char *ptx, size_t n, char name[16])
 	char suffix = 0, own = 0;
 	unsigned sm = fatbin_ptx_target(ptx, n, &suffix);
 
-	if (suffix == 'a')
-		own = suffix;
-	else
+	if (suffix != 'a') {
 		sm = inject_sm(&own);
-	snprintf(name, 16, "%u%s", sm, fatbin_suffix(suffix ? own : 0));
+		suffix = suffix ? own : 0;
+	}
+	snprintf(name, 16, "%u%s", sm, fatbin_suffix(suffix));
 }
 
 static void *by_linker(const char *ptx, size_t n, const char *arch, unsigned registers,

@@ -37,10 +37,13 @@ static struct job *find(const struct inject_image *i, const char *kernel)
 	return NULL;
 }
 
-static struct job *add(struct inject_image *i, const char *kernel)
+static struct job *find_or_add(struct inject_image *i, const char *kernel)
 {
-	struct job *j = base_alloc(sizeof *j);
+	struct job *j = find(i, kernel);
 
+	if (j)
+		return j;
+	j = base_alloc(sizeof *j);
 	j->cut.image = i;
 	j->cut.kernel = base_strdup(kernel);
 	vec_push(&cuts.job, j);
@@ -163,17 +166,14 @@ unsigned cut_few(void)
 /* With the lock held. */
 static void expect_kernels(struct launched *h, const struct slices *s)
 {
-	const unsigned few = cut_few();
+	const bool all = slices_kernels(s) <= cut_few();
 	const char *kernel;
-	unsigned n = 0;
 
 	read_launched(h);
 	h->expected = true;
-	while (slices_kernel(s, n))
-		n++;
 	for (unsigned k = 0; (kernel = slices_kernel(s, k)); k++)
-		if ((n <= few || has_line(&h->all, kernel)) && !find(h->image, kernel))
-			add(h->image, kernel);
+		if (all || has_line(&h->all, kernel))
+			find_or_add(h->image, kernel);
 	pthread_cond_broadcast(&cuts.changed);
 }
 
@@ -298,8 +298,7 @@ void cut_all(struct inject_image *i)
 	if (!cuts.threads)
 		start_threads();
 	for (size_t k = 0; (kernel = slices_kernel(s, k)); k++)
-		if (!find(i, kernel))
-			add(i, kernel);
+		find_or_add(i, kernel);
 	pthread_cond_broadcast(&cuts.changed);
 	pthread_mutex_unlock(&cuts.lock);
 }
@@ -350,11 +349,10 @@ bool cut_nth(size_t k, struct cut **made)
 	return is;
 }
 
-void cut_expect(struct inject_image *i, const char *kernel)
+void cut_launched(struct inject_image *i, const char *kernel)
 {
 	pthread_mutex_lock(&cuts.lock);
-	if (!find(i, kernel))
-		add(i, kernel);
+	find_or_add(i, kernel);
 	note_launched(i, kernel);
 	pthread_cond_broadcast(&cuts.changed);
 	pthread_mutex_unlock(&cuts.lock);
@@ -365,9 +363,7 @@ struct cut *cut_get(struct inject_image *i, const char *kernel)
 	struct job *j;
 
 	pthread_mutex_lock(&cuts.lock);
-	j = find(i, kernel);
-	if (!j)
-		j = add(i, kernel);
+	j = find_or_add(i, kernel);
 	if (j->state == WAITING)
 		run(j);
 	while (j->state != MADE)

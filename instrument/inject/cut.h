@@ -17,8 +17,8 @@ struct cut {
 /* Waits for another thread that makes it. Lives until the process ends; `code` may still be set
  * by the caller. */
 struct cut *cut_get(struct inject_image *i, const char *kernel);
-/* The kernel is needed, but nothing can be loaded now: it is made ahead, also by later runs. */
-void cut_expect(struct inject_image *i, const char *kernel);
+/* The kernel is launched: it is made ahead by later runs, and by this one if it is not made yet. */
+void cut_launched(struct inject_image *i, const char *kernel);
 /* Waits until the threads that work ahead have nothing to do, or for so many seconds; without such threads
  * does their work. */
 void cut_settle(double seconds);

@@ -15,35 +15,37 @@
 /* A larger file is not searched. */
 #define MOST_BYTES (64u << 20)
 
-static unsigned kernels_of(struct inject_image *i)
-{
-	unsigned n = 0;
-
-	while (slices_kernel(inject_slices(i), n))
-		n++;
-	return n;
-}
+struct found {
+	VEC(struct inject_image *) image;
+	size_t kernels;
+};
 
 /* A program with many kernels launches few of them: then none is made before its module is loaded. */
+static bool has_few(const struct found *f)
+{
+	return f->kernels <= cut_few();
+}
+
+static bool add(void *user, char *ptx, size_t n)
+{
+	struct found *f = user;
+	struct inject_image *i = inject_image_early(ptx, n, program_invocation_short_name);
+
+	if (!i)
+		return true;
+	f->kernels += slices_kernels(inject_slices(i));
+	vec_push(&f->image, i);
+	return has_few(f);
+}
+
 static void find_in(const char *file, size_t bytes)
 {
-	const unsigned modules = consan_image_modules(file, bytes);
-	VEC(struct inject_image *) image = { 0 };
-	unsigned kernels = 0;
-	size_t n;
+	struct found f = { 0 };
 
-	for (unsigned k = 0; k < modules && kernels <= cut_few(); k++) {
-		char *ptx = gpu_likely_ptx(file, bytes, k, &n);
-		struct inject_image *i = ptx ? inject_image_early(ptx, n, program_invocation_short_name) : NULL;
-
-		if (!i)
-			continue;
-		kernels += kernels_of(i);
-		vec_push(&image, i);
-	}
-	for (size_t k = 0; k < image.n && kernels <= cut_few(); k++)
-		inject_ahead(image.at[k]);
-	vec_free(&image);
+	gpu_each_likely_ptx(file, bytes, add, &f);
+	for (size_t k = 0; k < f.image.n && has_few(&f); k++)
+		inject_ahead(f.image.at[k]);
+	vec_free(&f.image);
 }
 
 void early_find(void)

@@ -319,10 +319,8 @@ bool inject_kernel(struct inject_launch *l, const struct inject_bound *b, char w
 		load_ahead();
 	if (!find_loaded(b->driver, kernel, l, &k) && may)
 		k = load_another(b, cut_get(b->image, kernel), 0);
-	else if (k && !k->launched)
-		cut_get(b->image, kernel); /* notes that it is launched */
-	else if (!k)
-		cut_expect(b->image, kernel);
+	else if (!k || !k->launched)
+		cut_launched(b->image, kernel);
 	if (k)
 		k->launched = true;
 	if (k && k->own && !fits(k, l->original, threads)) {

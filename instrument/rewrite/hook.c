@@ -11,9 +11,9 @@
  * Registers of a hook: %cs_site, in a function, the site's part of word 0, %cs_m the active mask, %cs_i the lane,
  * %cs_l the leader's lane, %cs_lead whether this lane is the leader, %cs_d the pool, %cs_c the clock, %cs_k the
  * ticket or the leader's address, %cs_s word 0, %cs_n the record's units, %cs_all whether the record is affine,
- * %cs_v<k> the words of this lane, %cs_lanes, in a function, the lanes of the record, %cs_h what the record stores, %cs_o the hash of this lane's value, %cs_same
- * whether all lanes have it, %cs_together the lanes that execute the statement. %cs_q, %cs_t, %cs_u and %cs_e are
- * temporaries. */
+ * %cs_v<k> the words of this lane, %cs_lanes, in a function, the lanes of the record, %cs_h what the record stores,
+ * %cs_o the hash of this lane's value, %cs_same whether all lanes have it, %cs_together the lanes that execute the
+ * statement. %cs_q, %cs_t, %cs_u and %cs_e are temporaries. */
 #include "hook.h"
 
 #include <stdio.h>

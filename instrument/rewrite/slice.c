@@ -236,6 +236,15 @@ void slices_close(struct slices *s)
 	free(s);
 }
 
+size_t slices_kernels(const struct slices *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->name.n; i++)
+		n += s->name.at[i].copy != NULL;
+	return n;
+}
+
 const char *slices_kernel(const struct slices *s, size_t k)
 {
 	for (size_t i = 0; i < s->name.n; i++)

@@ -17,6 +17,8 @@ struct slices *slices_open(const char *ptx, size_t n);
 void slices_close(struct slices *s); /* NULL is fine */
 /* Is there such a kernel? */
 bool slices_has(const struct slices *s, const char *kernel);
+/* Number of kernels */
+size_t slices_kernels(const struct slices *s);
 /* The k-th kernel; NULL: there are only k. Valid as long as s. */
 const char *slices_kernel(const struct slices *s, size_t k);
 /* The text without the functions and variables that the kernel cannot reach. What is left keeps

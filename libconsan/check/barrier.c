@@ -66,7 +66,7 @@ void barrier_report_exited(struct cluster *c, const struct warp *w, uint32_t sit
 void barrier_check_exited(struct cluster *c, const struct event *e, const char *what)
 {
 	const struct warp *w = warp_of(c, e);
-	const uint32_t exited = w->all & ~w->live;
+	const uint32_t exited = warp_exited(w);
 
 	if (exited)
 		barrier_report_exited(c, w, e->site, exited, w->exit_site, what);
@@ -199,7 +199,7 @@ void on_barrier_arrive(struct cluster *c, const struct event *e)
 	if (a->aligned)
 		barrier_check_exited(c, e, kind_name(a->mode));
 	vec_push(&g->arrivals, warp_past_op(w, e->lanes, e->site));
-	warp_release(c, w, e->lanes | (w->all & ~w->live), g->f); /* a barrier counts whole warps */
+	warp_release(c, w, e->lanes | warp_exited(w), g->f); /* a barrier counts whole warps */
 	g->arrived += 32;
 	g->warps |= 1u << (e->warp & 31);
 	g->kinds |= (uint8_t)(1 << a->mode);

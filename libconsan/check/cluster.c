@@ -63,7 +63,7 @@ void on_cluster_arrive(struct cluster *c, const struct event *e)
 		warp_published(c, w, e->lanes, c->barrier.now,
 			warp_has_narrow(w, e->lanes) ? local_frontier(c, w->cta) : NULL);
 	else
-		warp_release(c, w, e->lanes | (w->all & ~w->live), c->barrier.now);
+		warp_release(c, w, e->lanes | warp_exited(w), c->barrier.now);
 	w->cluster_arrived[c->barrier.phase & 1] |= e->lanes;
 	for (size_t i = 0; i < c->mbars.n; i++) {
 		struct mbar *m = &c->mbars.at[i];

@@ -71,6 +71,7 @@ struct past_op warp_past_op(struct warp *w, uint32_t lanes, uint32_t site)
 
 /* ---- the lanes that f must know, beside `lanes`, to know all of an agent in a plane ---- */
 
+/* Other planes have entries of lanes only. */
 static uint32_t known_up_to(const struct cluster *c, const struct frontier *f, enum plane plane, uint32_t agent)
 {
 	return plane == PLANE_G || plane == PLANE_P || plane == PLANE_Q

@@ -192,6 +192,11 @@ struct warp {
 	uint64_t map;            /* the tensor map that its next bulk operation reads; 0: none */
 };
 
+static inline uint32_t warp_exited(const struct warp *w)
+{
+	return w->all & ~w->live;
+}
+
 struct warpgroup {
 	uint32_t open;           /* number of the open wgmma group */
 	uint32_t inside;         /* number of wgmmas in it */

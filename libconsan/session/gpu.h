@@ -22,10 +22,11 @@ struct gpu_module *gpu_module_open(const char *name, const char *text, size_t n,
  * must be made equal to those of the program's module before a launch. */
 struct gpu_module *gpu_module_cut(const char *name, const struct slices *from, const char *kernel,
 	bool emulated, enum gpu_global global, bool drains, struct consan_err *e);
-/* The PTX of a module in a program's file (consan_image_modules()) that a GPU will probably run: it is for one
- * architecture (sm_90a), and the module has none like it for others. NULL: there is none, or it is damaged.
- * free() it. */
-char *gpu_likely_ptx(const void *bytes, size_t n, unsigned index, size_t *size);
+/* Calls for the PTX of each module in a program's file that a GPU will probably run: it is for one architecture
+ * (sm_90a), and the module has none like it for others. Modules that are damaged are left out. The callee owns
+ * ptx, and ends the search with false. */
+void gpu_each_likely_ptx(const void *bytes, size_t n, bool (*each)(void *user, char *ptx, size_t n),
+	void *user);
 void gpu_module_close(struct gpu_module *m); /* NULL is fine */
 /* The instrumented PTX, owned by the module, NUL-terminated. */
 const char *gpu_module_text(const struct gpu_module *m, size_t *n);

@@ -156,25 +156,36 @@ char *session_image_ptx(const void *bytes, size_t n, unsigned index, size_t *siz
 	return ptx;
 }
 
-char *gpu_likely_ptx(const void *bytes, size_t n, unsigned index, size_t *size)
+/* NULL: there is none, or more than one. */
+static char *likely_ptx(const struct container *of, size_t *n)
 {
-	struct containers *l = base_alloc(sizeof *l);
 	struct fatbin_image at, only = { 0 };
 	struct consan_err e = { 0 };
 	unsigned found = 0;
 	size_t cursor = 0;
-	char *ptx = NULL;
 
-	find_containers(l, bytes, n);
-	while (index < l->n && fatbin_next(l->at[index].at, l->at[index].n, &cursor, &at, &e))
+	while (fatbin_next(of->at, of->n, &cursor, &at, &e))
 		if (at.kind == FATBIN_PTX && at.suffix == 'a') {
 			only = at;
 			found++;
 		}
-	if (found == 1)
-		ptx = fatbin_unpack(&only, size, &e);
+	return found == 1 ? fatbin_unpack(&only, n, &e) : NULL;
+}
+
+void gpu_each_likely_ptx(const void *bytes, size_t n, bool (*each)(void *user, char *ptx, size_t n),
+	void *user)
+{
+	struct containers *l = base_alloc(sizeof *l);
+	bool more = true;
+	size_t size;
+
+	find_containers(l, bytes, n);
+	for (unsigned k = 0; k < l->n && more; k++) {
+		char *ptx = likely_ptx(&l->at[k], &size);
+
+		more = !ptx || each(user, ptx, size);
+	}
 	free(l);
-	return ptx;
 }
 
 static struct consan_module *load_container(struct consan *c, const char *name,

@@ -250,17 +250,26 @@ void repair_first_write(struct repair *r, uint64_t at, uint64_t bytes)
 
 /* ---- after the launch ---- */
 
-/* counts: some finding of them does. */
-static struct attempt_finding *findings_of(const struct consan *c, struct check *check, bool *counts)
+static struct attempt_finding *findings_of(const struct consan *c, struct check *check)
 {
 	const struct finding *const *f;
 	const size_t n = check_findings(check, &f);
 	struct attempt_finding *of = n ? base_alloc(n * sizeof *of) : NULL;
 
-	*counts = false;
 	for (size_t i = 0; i < n; i++)
-		*counts |= of[i].counts = key_of(c, f[i], &of[i].key);
+		of[i].counts = key_of(c, f[i], &of[i].key);
 	return of;
+}
+
+static bool some_count(struct check *check, const struct attempt_finding *of)
+{
+	const struct finding *const *f;
+	const size_t n = check_findings(check, &f);
+
+	for (size_t i = 0; i < n; i++)
+		if (of[i].counts)
+			return true;
+	return false;
 }
 
 void repair_launch(struct repair *r, struct consan *c, const struct consan_launch *l,
@@ -271,10 +280,9 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 	const bool brief = alone && (always || seconds <= AUTO_LAUNCH);
 	const struct attempt_limits limits = { .each = 0.5 + 4 * seconds,
 		.all = always ? ALWAYS_SECONDS : AUTO_SECONDS - c->trial_seconds };
-	bool counts;
-	struct attempt_finding *of = findings_of(c, check, &counts);
+	struct attempt_finding *of = findings_of(c, check);
 
-	if (brief && counts && repair_keeps(r))
+	if (brief && repair_keeps(r) && some_count(check, of))
 		open_trials(r);
 	if (of)
 		c->trial_seconds += attempt_edits(brief ? r->trials : NULL, l->kernel->module->ptx, check,
@@ -285,8 +293,7 @@ void repair_launch(struct repair *r, struct consan *c, const struct consan_launc
 void repair_place(struct consan *c, const struct ptx_module *m, struct check *check,
 	enum finding_untried untried)
 {
-	bool counts;
-	struct attempt_finding *of = findings_of(c, check, &counts);
+	struct attempt_finding *of = findings_of(c, check);
 
 	if (c->opt.verify_fixes == OPT_VERIFY_FIXES_NO)
 		untried = UNTRIED_option;

@@ -344,7 +344,6 @@ static void grid(void)
 	CHECK(run(load(text, &m), 1, 1));
 }
 
-/* A fat binary, as nvcc makes them */
 /* Until the file has something. */
 static void await_file(const char *path)
 {
@@ -354,6 +353,7 @@ static void await_file(const char *path)
 		usleep(10000);
 }
 
+/* A fat binary, as nvcc makes them */
 static void container(const char *path)
 {
 	FILE *f = fopen(path, "rb");

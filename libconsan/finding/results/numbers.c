@@ -17,14 +17,17 @@ static struct number {
 };
 static pthread_once_t sorted = PTHREAD_ONCE_INIT;
 
-static int by_key(const void *a, const void *b)
+static int by_place(const void *a, const void *b)
 {
-	return strcmp(((const struct number *)a)->key, ((const struct number *)b)->key);
+	const struct number *x = a, *y = b;
+	const int d = strcmp(x->key, y->key);
+
+	return d ? d : strcmp(x->list, y->list);
 }
 
 static void sort(void)
 {
-	qsort(numbers, ARRAY_SIZE(numbers), sizeof *numbers, by_key);
+	qsort(numbers, ARRAY_SIZE(numbers), sizeof *numbers, by_place);
 }
 
 /* Where a value is: in a member of an object (key), or an element of an array. */
@@ -34,20 +37,17 @@ struct place {
 	size_t index;
 };
 
+static const struct number *find_in(const char *list, const char *key)
+{
+	return bsearch(&(struct number){ .list = list, .key = key }, numbers, ARRAY_SIZE(numbers), sizeof *numbers,
+		by_place);
+}
+
 static const struct number *find(const char *list, const char *key)
 {
-	const struct number like = { .key = key }, *any = NULL, *n, *end = numbers + ARRAY_SIZE(numbers);
+	const struct number *n = find_in(list, key);
 
-	n = bsearch(&like, numbers, ARRAY_SIZE(numbers), sizeof *numbers, by_key);
-	while (n && n > numbers && !by_key(n - 1, &like))
-		n--;
-	for (; n && n < end && !by_key(n, &like); n++) {
-		if (!strcmp(n->list, list))
-			return n;
-		if (!*n->list)
-			any = n;
-	}
-	return any;
+	return n ? n : find_in("", key);
 }
 
 static void add_place(struct text *t, const struct place *p)

@@ -13,22 +13,25 @@
 #include <sys/wait.h>
 #include <errno.h>
 
-/* Counts its threads in a module variable and in memory, and exchanges words between two warps
- * without a barrier. */
+/* The two warps exchange words without a barrier: each thread reads that of one of the other warp. */
+#define EXCHANGE(tile) \
+	"mov.u32 %r1, %tid.x;\n" \
+	"mov.u32 %r2, " tile ";\n" \
+	"shl.b32 %r3, %r1, 2;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"st.shared.u32 [%r4], %r1;\n" \
+	"xor.b32 %r3, %r3, 128;\n" \
+	"add.u32 %r4, %r2, %r3;\n" \
+	"ld.shared.u32 %r5, [%r4];\n"
+
+/* Counts its threads in a module variable and in memory, and exchanges words. */
 static const char ptx[] =
 	".version 8.0\n.target sm_90a\n.address_size 64\n"
 	".visible .global .align 4 .u32 count = 5;\n"
 	".visible .entry exchange(.param .u64 out)\n{\n"
 	".reg .b32 %r<6>; .reg .b64 %rd<4>;\n"
 	".shared .align 4 .b8 tile[256];\n"
-	"mov.u32 %r1, %tid.x;\n"
-	"mov.u32 %r2, tile;\n"
-	"shl.b32 %r3, %r1, 2;\n"
-	"add.u32 %r4, %r2, %r3;\n"
-	"st.shared.u32 [%r4], %r1;\n"
-	"xor.b32 %r3, %r3, 128;\n"
-	"add.u32 %r4, %r2, %r3;\n"
-	"ld.shared.u32 %r5, [%r4];\n"
+	EXCHANGE("tile")
 	"ld.param.u64 %rd1, [out];\n"
 	"red.global.add.u32 [count], 1;\n"
 	"red.global.add.u32 [%rd1], 1;\n"
@@ -48,14 +51,7 @@ static const char ptx[] =
 	"setp.ne.u32 %p1, %r6, 0;\n"
 	"@%p1 trap;\n"
 	"bar.sync 0;\n"
-	"mov.u32 %r1, %tid.x;\n"
-	"mov.u32 %r2, tile2;\n"
-	"shl.b32 %r3, %r1, 2;\n"
-	"add.u32 %r4, %r2, %r3;\n"
-	"st.shared.u32 [%r4], %r1;\n"
-	"xor.b32 %r3, %r3, 128;\n"
-	"add.u32 %r4, %r2, %r3;\n"
-	"ld.shared.u32 %r5, [%r4];\n"
+	EXCHANGE("tile2")
 	"setp.eq.u32 %p2, %r1, 0;\n"
 	"@%p2 st.global.u32 [launches], 1;\n"
 	"@%p2 st.global.u32 [%rd1], 1;\n"
